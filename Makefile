@@ -1,0 +1,44 @@
+# Two commands for users: `make demo` and `make test`. For developers: `make check`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PACKAGES = cli corpus engine rules store
+
+.PHONY: demo test check mypy wheel clean
+
+$(VENV)/.local: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[local]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[local,dev]'
+	@touch $@ $(VENV)/.local
+
+demo: $(VENV)/.local
+	$(BIN)/gsum fetch
+	$(BIN)/gsum build //dossier:S-037/root
+	$(BIN)/gsum show //dossier:S-037/root
+
+test: $(VENV)/.dev
+	$(BIN)/gsum fetch
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+# mypy wants the packages under one folder named gsum: links to the top-level folders, git-ignored.
+mypy: $(VENV)/.dev
+	@mkdir -p .links/gsum
+	@for p in $(PACKAGES); do ln -sfn ../../$$p .links/gsum/$$p; done
+	MYPYPATH=.links $(BIN)/mypy $(foreach p,$(PACKAGES),-p gsum.$(p))
+
+wheel: $(VENV)/.dev
+	sh tests/packaging/wheel.sh $(BIN)/python
+
+clean:
+	rm -rf .venv .links build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,111 @@
+"""What the engine may ask of a store, as Protocols with their obligations. Pure: no implementation here.
+
+Obligations: puts are idempotent and put-if-absent; nothing is ever overwritten; reads verify content
+against its digest or key; many processes may use one store at once; a kill loses no finished transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from gsum.store.digests import Digest, Key, Preimage
+from gsum.store.records import ActionEntry, InvocationRecord, TargetRef
+
+
+class GenerationPut(msgspec.Struct, frozen=True):
+    """What became of a put generation: `equivocation` when another output was there first for this request."""
+
+    digest: Digest
+    first: Digest
+    equivocation: bool
+
+
+class Cas(Protocol):
+    """Content-addressed blobs and keyed records."""
+
+    def put_blob(self, data: bytes) -> Digest:
+        """Keep a blob and return its digest."""
+
+    def get_blob(self, digest: Digest) -> bytes:
+        """Return a blob whose bytes hash to `digest`; raise `BlobMissing` or `BlobCorrupt` otherwise."""
+
+    def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
+        """Return those of `digests` that are not kept."""
+
+    def put_record(self, preimage: Preimage) -> Key:
+        """Keep a key's preimage."""
+
+    def get_record(self, key: Key) -> Preimage:
+        """Return a preimage that hashes to `key`; raise `BlobMissing` or `BlobCorrupt` otherwise."""
+
+    def find(self, prefix: str) -> list[str]:
+        """Return the digests and keys that start with `prefix` (hex), sorted, at most 16."""
+
+
+class ActionCache(Protocol):
+    """Requests to generations, action keys to entries."""
+
+    def put_generation(self, request: Key, generation: bytes, observation: bytes) -> GenerationPut:
+        """Keep a generation (canonical bytes) of a kept request, and the observation of its execution.
+
+        The first generation of a request is the one that is served; a different one is kept beside it.
+        """
+
+    def generation_for(self, request: Key) -> Digest | None:
+        """Return the served generation of a request, if one is kept with its blob."""
+
+    def generations(self, request: Key) -> list[Digest]:
+        """Return all generations of a request, the served one first."""
+
+    def observations(self, request: Key) -> list[bytes]:
+        """Return the observations of a request, oldest first."""
+
+    def put_entry(self, entry: ActionEntry) -> bool:
+        """Keep an entry; return False when one is already there (which then stays)."""
+
+    def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
+        """Return the complete entries of `keys`: those whose preimage, request, generation, sources and result
+        are all kept. An incomplete entry is not a hit.
+        """
+
+
+class Journal(Protocol):
+    """What was built as what, and by which invocation."""
+
+    def put_target(self, ref: TargetRef) -> None:
+        """Record that a label has been built as a key; the newest is the last put."""
+
+    def latest(self, label: str, principal: str, toolchain: str) -> TargetRef | None:
+        """Return what a label was last built as."""
+
+    def target_history(self, label: str, principal: str) -> list[TargetRef]:
+        """Return all a label was built as, newest first."""
+
+    def begin(self, record: InvocationRecord) -> None:
+        """Record that an invocation started."""
+
+    def finish(self, record: InvocationRecord) -> None:
+        """Record how an invocation ended (the one record that replaces its RUNNING form)."""
+
+    def append_events(self, invocation: str, events: Sequence[bytes]) -> None:
+        """Append encoded events of an invocation, in order."""
+
+    def events(self, invocation: str) -> list[bytes]:
+        """Return an invocation's events in order."""
+
+    def invocations(self, limit: int) -> list[InvocationRecord]:
+        """Return the newest invocations, newest first."""
+
+
+class Store(Cas, ActionCache, Journal, Protocol):
+    """One store: blobs, action cache and journal, with transactions."""
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        """Group puts: all of them are kept or none. `durable` ones survive power loss when the block ends."""
+
+    def close(self) -> None:
+        """Release the store."""

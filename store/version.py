@@ -1,0 +1,3 @@
+"""The version of gsum, readable without importing anything else. Pure."""
+
+VERSION = "0.1.0"
