@@ -1,0 +1,1 @@
+"""How a summary gets built: keys, plan, scheduler, events, serving, explanations."""

@@ -1,0 +1,1 @@
+"""What a summary is: declarations, documents and evidence, claims, prompts, rules, and the action graph."""

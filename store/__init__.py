@@ -1,0 +1,1 @@
+"""What is kept: digests and canonical bytes (pure), blobs, action cache, invocation journal."""

@@ -1,4 +1,4 @@
-"""The one root of gsum's errors and its exit codes. Pure; every other error subclasses `GsumError` beside its raiser."""
+"""The one root of gsum's errors and its exit codes. Pure; others subclass `GsumError` beside their raisers."""
 
 from __future__ import annotations
 

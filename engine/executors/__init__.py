@@ -1,0 +1,1 @@
+"""Executors: the protocol and the processes that generate."""

