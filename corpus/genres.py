@@ -257,7 +257,7 @@ PHONE_NOTE: Final = Genre(
         "Some laughter about the name of the street, which need not be recorded.",
     ),
     (
-        ("Call ended at {time}. {by}",),
+        ("Nothing further. {by}",),
         ("Passed to {c} by hand. {by}",),
         ("Typed from shorthand, without corrections, by {by}",),
     ),
@@ -292,7 +292,7 @@ CIRCULAR: Final = Genre(
     (
         ("By order, {by}",),
         ("To be taken down after {n} weeks. {by}",),
-        ("{by}, staff office", "Read out by the foreman, initials below"),
+        ("{by}, staff office", "Read out by the foreman, on all shifts"),
     ),
 )
 
@@ -305,8 +305,8 @@ SHIFT_BOOK: Final = Genre(
     ),
     (
         "Quiet shift; the compressor coughed once and went on.",
-        "{to}, please look at the belt in {room} before you start anything else.",
-        "{c} rang at {time} to ask about the noise, which was us.",
+        "{to}, please look at the fan belt before you start anything else.",
+        "{c} rang at midnight to ask about the noise, which was us.",
     ),
     (
         "Copied from the office board, since the board gets wiped:",
@@ -319,12 +319,12 @@ SHIFT_BOOK: Final = Genre(
         "Left {item} on the bench, wiped but not oiled.",
         "Soup was good. The urn wants descaling.",
         "I put the oily rags in the lidded bin, where they belong.",
-        "The second boiler was let down at {time} as agreed.",
+        "The second boiler was let down before midnight, as agreed.",
         "No accidents, one bruise, nothing for the book of accidents.",
         "Found the {day} newspaper in the gearbox cover and left it there.",
     ),
     (
-        ("Handed over at {time} in good order. {by}",),
+        ("Handed over at six in good order. {by}",),
         ("Signed off, {by}. Seen by {to}",),
         ("Nothing else. Good morning, {to}. {by}",),
     ),
