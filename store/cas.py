@@ -1,0 +1,213 @@
+"""Blobs and keyed records, verified on every read; what does not hash to its name is set aside and no longer kept.
+
+It knows the tables blob, record and damaged, and the blob files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from gsum.store.blobs import BlobFiles
+from gsum.store.database import Database
+from gsum.store.digests import HEX_LENGTH, Digest, Key, Preimage, RecordKind, blob_digest, derive_key
+from gsum.store.errors import StoreError
+from gsum.store.faults import BlobCorrupt, BlobMissing
+from gsum.store.schema import INLINE_LIMIT
+
+FIND_LIMIT = 16
+_HEX = frozenset("0123456789abcdef")
+# The casts keep a damaged row from turning up as a value of another type.
+_SELECT_BLOB = "SELECT CAST(data AS BLOB) FROM blob WHERE digest = ?"
+_SELECT_RECORD = "SELECT CAST(kind AS TEXT), CAST(data AS BLOB) FROM record WHERE key = ?"
+
+
+class LocalCas:
+    """The `Cas` of a local store."""
+
+    def __init__(self, database: Database, files: BlobFiles) -> None:
+        self._db = database
+        self._files = files
+
+    def put_blob(self, data: bytes) -> Digest:
+        """Keep a blob and return its digest. Kept bytes that turn out damaged give way to these."""
+        digest = blob_digest(data)
+        if len(data) > INLINE_LIMIT:
+            self._put_file(digest, data)
+        else:
+            self._put_inline(digest, data)
+        return digest
+
+    def get_blob(self, digest: Digest) -> bytes:
+        """Return a blob whose bytes hash to `digest`.
+
+        Raises:
+            BlobMissing: if it is not kept.
+            BlobCorrupt: if its bytes don't hash to `digest`; they are set aside where the store is writable.
+        """
+        data = self._blob_bytes(digest)
+        if data is None:
+            raise BlobMissing(digest, "blob")
+        if blob_digest(data) != digest:
+            raise BlobCorrupt(digest, "blob", set_aside=self._condemn_blob(digest))
+        return data
+
+    def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
+        """Return those of `digests` that are not kept; a file blob of the wrong size is not."""
+        wanted = set(digests)
+        sql = "SELECT digest, size, data IS NULL FROM blob WHERE digest IN ({})"
+        for name, size, in_file in self._db.query_in(sql, map(bytes.fromhex, wanted)):
+            digest = Digest(name.hex())
+            if not in_file or self._files.holds(digest, size):
+                wanted.discard(digest)
+        return wanted
+
+    def put_record(self, preimage: Preimage) -> Key:
+        """Keep a key's preimage. Kept bytes that turn out damaged give way to these.
+
+        Raises:
+            BlobCorrupt: if the preimage does not hash to its key; nothing is kept.
+        """
+        if derive_key(preimage.kind, preimage.data) != preimage.key:
+            raise BlobCorrupt(preimage.key, "record", set_aside=False)
+        row = (bytes.fromhex(preimage.key), preimage.kind.value, preimage.data)
+        insert = "INSERT INTO record (key, kind, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        with self._db.transaction():
+            if not self._db.write(insert, row):
+                same = "SELECT 1 FROM record WHERE key = ? AND kind = ? AND data = ?"
+                if self._db.one(same, row) is None:
+                    self._move_record(row[0])
+                    self._db.write(insert, row)
+        return preimage.key
+
+    def get_record(self, key: Key) -> Preimage:
+        """Return a preimage that hashes to `key`.
+
+        Raises:
+            BlobMissing: if it is not kept.
+            BlobCorrupt: if its bytes don't hash to `key`; they are set aside where the store is writable.
+        """
+        row = self._db.one(_SELECT_RECORD, (bytes.fromhex(key),))
+        if row is None:
+            raise BlobMissing(key, "record")
+        preimage = _verified(key, *row)
+        if preimage is None:
+            raise BlobCorrupt(key, "record", set_aside=self._condemn_record(key))
+        return preimage
+
+    def missing_records(self, keys: Iterable[Key]) -> set[Key]:
+        """Return those of `keys` whose preimage is not kept."""
+        wanted = set(keys)
+        rows = self._db.query_in("SELECT key FROM record WHERE key IN ({})", map(bytes.fromhex, wanted))
+        return wanted - {Key(name.hex()) for (name,) in rows}
+
+    def find(self, prefix: str) -> list[str]:
+        """Return the digests and keys that start with `prefix` (hex), sorted, at most 16."""
+        text = prefix.lower()
+        if len(text) > HEX_LENGTH or not _HEX.issuperset(text):
+            return []
+        bounds = [bytes.fromhex(text.ljust(HEX_LENGTH, digit)) for digit in "0f"]
+        rows = self._db.query(
+            f"SELECT digest FROM blob WHERE digest BETWEEN ?1 AND ?2"
+            f" UNION SELECT key FROM record WHERE key BETWEEN ?1 AND ?2 ORDER BY 1 LIMIT {FIND_LIMIT}",
+            bounds,
+        )
+        return [name.hex() for (name,) in rows]
+
+    def _put_inline(self, digest: Digest, data: bytes) -> None:
+        row = (bytes.fromhex(digest), len(data), data)
+        insert = "INSERT INTO blob (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        with self._db.transaction():
+            if not self._db.write(insert, row):
+                same = "SELECT 1 FROM blob WHERE digest = ? AND size = ? AND data = ?"
+                if self._db.one(same, row) is None:
+                    self._move_blob(digest)
+                    self._db.write(insert, row)
+
+    def _put_file(self, digest: Digest, data: bytes) -> None:
+        # The bytes are written and synced outside the lock, and get their name inside it, so that no other process
+        # sets the new file aside for the old one.
+        name = bytes.fromhex(digest)
+        staged = None if self._files.read(digest) == data else self._files.stage(digest, data)
+        try:
+            with self._db.transaction():
+                if staged is not None and self._files.read(digest) != data:
+                    self._move_blob(digest)
+                    self._files.publish(staged, digest)
+                    staged = None
+                self._files.claim(digest)
+                self._db.write(
+                    "DELETE FROM blob WHERE digest = ? AND (data IS NOT NULL OR size <> ?)", (name, len(data))
+                )
+                insert = "INSERT INTO blob (digest, size, data) VALUES (?, ?, NULL) ON CONFLICT DO NOTHING"
+                self._db.write(insert, (name, len(data)))
+        finally:
+            if staged is not None:
+                self._files.discard(staged)
+
+    def _blob_bytes(self, digest: Digest) -> bytes | None:
+        row = self._db.one(_SELECT_BLOB, (bytes.fromhex(digest),))
+        if row is None:
+            return None
+        data: bytes | None = row[0]
+        return self._files.read(digest) if data is None else data
+
+    def _condemn_blob(self, digest: Digest) -> bool:
+        """Set a damaged blob aside; at the end of the transaction if one is under way, since that may roll back."""
+
+        def condemn() -> None:
+            with self._db.transaction():
+                data = self._blob_bytes(digest)  # another process may have put it right meanwhile
+                if data is not None and blob_digest(data) != digest:
+                    self._move_blob(digest)
+
+        return self._set_aside(condemn)
+
+    def _condemn_record(self, key: Key) -> bool:
+        def condemn() -> None:
+            with self._db.transaction():
+                name = bytes.fromhex(key)
+                row = self._db.one(_SELECT_RECORD, (name,))
+                if row is not None and _verified(key, *row) is None:
+                    self._move_record(name)
+
+        return self._set_aside(condemn)
+
+    def _set_aside(self, condemn: Callable[[], None]) -> bool:
+        """Run `condemn` now or after the transaction under way; tell whether it was or will be done."""
+        if not self._db.writable:
+            return False
+        if self._db.in_transaction:
+            self._db.afterwards(condemn)
+            return True
+        try:
+            condemn()
+        except StoreError:
+            return False
+        return True
+
+    def _move_blob(self, digest: Digest) -> None:
+        name = bytes.fromhex(digest)
+        self._db.write(
+            "INSERT INTO damaged (what, name, data) SELECT 'blob', digest, data FROM blob"
+            " WHERE digest = ? AND data IS NOT NULL",
+            (name,),
+        )
+        self._db.write("DELETE FROM blob WHERE digest = ?", (name,))
+        self._files.set_aside(digest)
+
+    def _move_record(self, name: bytes) -> None:
+        self._db.write(
+            "INSERT INTO damaged (what, name, data) SELECT 'record ' || kind, key, data FROM record WHERE key = ?",
+            (name,),
+        )
+        self._db.write("DELETE FROM record WHERE key = ?", (name,))
+
+
+def _verified(key: Key, kind: str, data: bytes) -> Preimage | None:
+    """Return a stored record as a preimage, None when it does not hash to its key."""
+    with suppress(ValueError):
+        preimage = Preimage(RecordKind(kind), data, key)
+        if derive_key(preimage.kind, data) == key:
+            return preimage
+    return None

@@ -1,0 +1,120 @@
+"""What was built as what, by which invocation, and its events, in order.
+
+It knows the tables target, invocation and event. It reads no clock: times come with the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gsum.store.database import Database, Row
+from gsum.store.digests import Key
+from gsum.store.faults import StoreDamaged
+from gsum.store.records import InvocationRecord, InvocationStatus, TargetRef
+
+_TARGET = "label, principal, toolchain, key, invocation, created"
+_RECORDS = msgspec.json.Decoder(InvocationRecord)
+_EVENTS = msgspec.msgpack.Decoder(list[bytes])
+
+
+class LocalJournal:
+    """The `Journal` of a local store."""
+
+    _db: Database
+
+    def put_target(self, ref: TargetRef) -> None:
+        """Record that a label has been built as a key; the newest is the last put.
+
+        A key the label had before comes to the front again; nothing is written when it is there already.
+        """
+        with self._db.transaction():
+            latest = self.latest(ref.label, ref.principal, ref.toolchain)
+            if latest is not None and latest.key == ref.key:
+                return
+            name = (ref.label, ref.principal, ref.toolchain, bytes.fromhex(ref.key))
+            self._db.write(
+                "INSERT OR REPLACE INTO target (label, principal, toolchain, key, put, invocation, created) VALUES"
+                " (?1, ?2, ?3, ?4, 1 + (SELECT coalesce(max(put), 0) FROM target WHERE label = ?1 AND principal = ?2),"
+                " ?5, ?6)",
+                (*name, ref.invocation, ref.created),
+            )
+
+    def latest(self, label: str, principal: str, toolchain: str) -> TargetRef | None:
+        """Return what a label was last built as."""
+        row = self._db.one(
+            f"SELECT {_TARGET} FROM target WHERE label = ? AND principal = ? AND toolchain = ?"
+            " ORDER BY put DESC LIMIT 1",
+            (label, principal, toolchain),
+        )
+        return None if row is None else _to_ref(row)
+
+    def target_history(self, label: str, principal: str) -> list[TargetRef]:
+        """Return all a label was built as, newest first."""
+        sql = f"SELECT {_TARGET} FROM target WHERE label = ? AND principal = ? ORDER BY put DESC"
+        return [_to_ref(row) for row in self._db.query(sql, (label, principal))]
+
+    def begin(self, record: InvocationRecord) -> None:
+        """Record that an invocation started; one that is known stays as it is."""
+        self._put_invocation(record)
+
+    def finish(self, record: InvocationRecord) -> None:
+        """Record how an invocation ended; only its RUNNING form is replaced."""
+        with self._db.transaction():
+            if self._put_invocation(record):
+                return
+            self._db.write(
+                "UPDATE invocation SET running = ?, record = ? WHERE id = ? AND running = 1",
+                (record.status is InvocationStatus.RUNNING, msgspec.json.encode(record), record.id),
+            )
+
+    def append_events(self, invocation: str, events: Sequence[bytes]) -> None:
+        """Append encoded events of an invocation, in order."""
+        if not events:
+            return
+        with self._db.transaction():
+            self._db.write(
+                "INSERT INTO event (invocation, number, events) VALUES"
+                " (?1, 1 + (SELECT coalesce(max(number), 0) FROM event WHERE invocation = ?1), ?2)",
+                (invocation, msgspec.msgpack.encode(list(events))),
+            )
+
+    def events(self, invocation: str) -> list[bytes]:
+        """Return an invocation's events in order.
+
+        Raises:
+            StoreDamaged: if they can't be decoded.
+        """
+        sql = "SELECT CAST(events AS BLOB) FROM event WHERE invocation = ? ORDER BY number"
+        rows = self._db.query(sql, (invocation,))
+        try:
+            return [event for (data,) in rows for event in _EVENTS.decode(data)]
+        except msgspec.MsgspecError as error:
+            raise StoreDamaged(self._db.path, f"the events of invocation `{invocation}` are unreadable") from error
+
+    def invocations(self, limit: int) -> list[InvocationRecord]:
+        """Return the newest invocations, newest first.
+
+        Raises:
+            StoreDamaged: if one can't be decoded.
+        """
+        sql = "SELECT id, CAST(record AS BLOB) FROM invocation ORDER BY number DESC LIMIT ?"
+        return [self._decoded(name, data) for name, data in self._db.query(sql, (max(limit, 0),))]
+
+    def _decoded(self, name: str, data: bytes) -> InvocationRecord:
+        try:
+            return _RECORDS.decode(data)
+        except msgspec.MsgspecError as error:
+            raise StoreDamaged(self._db.path, f"the record of invocation `{name}` is unreadable") from error
+
+    def _put_invocation(self, record: InvocationRecord) -> bool:
+        with self._db.transaction():
+            row = (record.id, record.status is InvocationStatus.RUNNING, msgspec.json.encode(record))
+            insert = "INSERT INTO invocation (id, running, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+            return self._db.write(insert, row) > 0
+
+
+def _to_ref(row: Row) -> TargetRef:
+    label, principal, toolchain, key, invocation, created = row
+    return TargetRef(label, principal, toolchain, Key(key.hex()), invocation, created)

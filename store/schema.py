@@ -1,0 +1,85 @@
+"""The on-disk schema of the store's database and its version. Pure.
+
+A change of `DDL` is a change of format: bump `STORE_SCHEMA` with it (a golden test holds the two together).
+Digests and keys are 32-byte BLOBs. Nothing here needs an SQLite newer than 3.24.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+STORE_SCHEMA: Final = 1
+"""Stands in `PRAGMA user_version`. A store with a greater one is refused."""
+
+APPLICATION_ID: Final = 0x6753_756D
+"""Stands in `PRAGMA application_id`: the letters gSum, by which `file` can tell a store from other databases."""
+
+INLINE_LIMIT: Final = 64 * 1024
+"""Blobs up to this many bytes live in the database, larger ones in files of their own."""
+
+DDL: Final[tuple[str, ...]] = (
+    # A blob whose `data` is NULL is the file blobs/ab/cdef…, of `size` bytes.
+    """CREATE TABLE blob (
+        digest BLOB PRIMARY KEY NOT NULL CHECK (length(digest) = 32),
+        size INTEGER NOT NULL,
+        data BLOB
+    )""",
+    """CREATE TABLE record (
+        key BLOB PRIMARY KEY NOT NULL CHECK (length(key) = 32),
+        kind TEXT NOT NULL,
+        data BLOB NOT NULL
+    )""",
+    # One row per execution of a request, in order. Its generations are the distinct ones, the earliest is served.
+    """CREATE TABLE execution (
+        id INTEGER PRIMARY KEY,
+        request BLOB NOT NULL CHECK (length(request) = 32),
+        generation BLOB NOT NULL CHECK (length(generation) = 32),
+        observation BLOB NOT NULL
+    )""",
+    "CREATE INDEX execution_by_request ON execution (request, generation)",
+    # `sources` are 32-byte digests, one after the other.
+    """CREATE TABLE entry (
+        key BLOB PRIMARY KEY NOT NULL CHECK (length(key) = 32),
+        result BLOB NOT NULL CHECK (length(result) = 32),
+        request BLOB CHECK (length(request) = 32),
+        generation BLOB CHECK (length(generation) = 32),
+        sources BLOB NOT NULL CHECK (length(sources) % 32 = 0),
+        label TEXT NOT NULL,
+        how TEXT NOT NULL,
+        invocation TEXT NOT NULL,
+        created TEXT NOT NULL,
+        schema INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    # `put` counts up per (label, principal): the greatest is the newest.
+    """CREATE TABLE target (
+        label TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        toolchain TEXT NOT NULL,
+        key BLOB NOT NULL CHECK (length(key) = 32),
+        put INTEGER NOT NULL,
+        invocation TEXT NOT NULL,
+        created TEXT NOT NULL,
+        PRIMARY KEY (label, principal, toolchain, key)
+    ) WITHOUT ROWID""",
+    # `record` is JSON; it is replaced once, while `running` is 1.
+    """CREATE TABLE invocation (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        running INTEGER NOT NULL,
+        record BLOB NOT NULL
+    )""",
+    # `events` is a msgpack array of byte strings: one append is one row.
+    """CREATE TABLE event (
+        invocation TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        events BLOB NOT NULL,
+        PRIMARY KEY (invocation, number)
+    ) WITHOUT ROWID""",
+    # What was found not to hash to its name, or an entry that gave way because something it refers to was lost.
+    """CREATE TABLE damaged (
+        number INTEGER PRIMARY KEY,
+        what TEXT NOT NULL,
+        name BLOB NOT NULL,
+        data BLOB NOT NULL
+    )""",
+)
