@@ -1,0 +1,249 @@
+"""One `gsum build`: look up, plan, run, record the invocation, report."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+import msgspec
+
+from gsum.engine.commit import Committer
+from gsum.engine.documents import Documents
+from gsum.engine.events import ActionCached, BuildFinished, BuildStarted, Difference, Event, encode_event
+from gsum.engine.executors.protocol import Executor
+from gsum.engine.inputs import InputReader, decode_result
+from gsum.engine.keys import KeySet
+from gsum.engine.plan import Plan
+from gsum.engine.scheduler import Clock, Scheduler
+from gsum.rules.claims import Status
+from gsum.rules.config import Workspace
+from gsum.rules.graph import ActionGraph
+from gsum.store.api import Store
+from gsum.store.errors import ExitCode
+from gsum.store.records import ActionEntry, How, InvocationRecord, InvocationStatus
+from gsum.store.version import VERSION
+
+REPORT_LISTS = ("recomputed", "generated", "cut_off", "ineligible", "pure", "failed", "skipped", "invalid")
+
+
+class BuildOptions(msgspec.Struct, frozen=True):
+    """What was asked of a build. `full` reads no entry and no stored generation."""
+
+    patterns: tuple[str, ...]
+    principal: str
+    toolchain: str
+    keep_going: bool = False
+    full: bool = False
+
+
+class BuildReport(msgspec.Struct, frozen=True):
+    """What a build did. Lists hold labels: closure = cached + recomputed + failed + skipped;
+    recomputed = generated + cut_off + ineligible + pure. `differences` is set by a full build.
+    """
+
+    invocation: str
+    status: InvocationStatus
+    exit_code: int
+    targets: int
+    cached: tuple[str, ...]
+    recomputed: tuple[str, ...]
+    generated: tuple[str, ...]
+    cut_off: tuple[str, ...]
+    ineligible: tuple[str, ...]
+    pure: tuple[str, ...]
+    failed: tuple[str, ...]
+    skipped: tuple[str, ...]
+    invalid: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    new_tokens: int
+    seconds: float
+
+
+def look_up(plan: Plan[ActionEntry], keys: KeySet, store: Store) -> None:
+    """Complete a plan with the complete entries of a store."""
+    while plan.unknown:
+        asked = {label: keys.actions[label].key for label in plan.unknown}
+        entries = store.entries(list(dict.fromkeys(asked.values())))
+        plan.answer({label: entries[key] for label, key in asked.items() if key in entries})
+
+
+def new_invocation(clock: Clock) -> str:
+    """Return a fresh invocation id: the time, then random hex, so that ids sort by start."""
+    digits = "".join(character for character in clock.now() if character.isdigit())[:14]
+    return f"{digits}-{secrets.token_hex(4)}"
+
+
+class Build:
+    """A build of a graph against a store."""
+
+    def __init__(
+        self,
+        *,
+        workspace: Workspace,
+        graph: ActionGraph,
+        keys: KeySet,
+        store: Store,
+        documents: Documents,
+        executor_for: Callable[[str], Executor],
+        emit: Callable[[Event], None],
+        interrupted: Callable[[], bool],
+        clock: Clock,
+        options: BuildOptions,
+    ) -> None:
+        self._graph, self._keys, self._store, self._options, self._clock = graph, keys, store, options, clock
+        self._reporter = emit
+        self._interrupted = interrupted
+        self.invocation = new_invocation(clock)
+        self._reader = InputReader(workspace, graph, keys, store, documents)
+        self._committer = Committer(store, keys, self.invocation)
+        self._scheduler = Scheduler(
+            workspace=workspace,
+            graph=graph,
+            keys=keys,
+            store=store,
+            reader=self._reader,
+            committer=self._committer,
+            executor_for=executor_for,
+            emit=self._emit,
+            interrupted=interrupted,
+            clock=clock,
+            keep_going=options.keep_going,
+            full=options.full,
+        )
+
+    def run(self) -> BuildReport:
+        """Build, and record the invocation whatever happens to it."""
+        started = self._clock.monotonic()
+        record = InvocationRecord(
+            id=self.invocation,
+            started=self._clock.now(),
+            patterns=self._options.patterns,
+            principal=self._options.principal,
+            toolchain=self._options.toolchain,
+            full=self._options.full,
+            version=VERSION,
+            targets=len(self._graph.actions),
+        )
+        self._store.begin(record)
+        plan: Plan[ActionEntry] = Plan(self._graph)
+        if self._options.full:
+            while plan.unknown:
+                plan.answer({})
+        else:
+            look_up(plan, self._keys, self._store)
+        self._announce(plan)
+        self._scheduler.run(plan.to_run, {label: entry.result for label, entry in plan.hits.items()})
+        differences = self._differences() if self._options.full else ()
+        report = self._report(plan, differences, self._clock.monotonic() - started)
+        self._emit(BuildFinished(self.invocation, report.status.value, report.exit_code, report.seconds))
+        self._store.finish(_closed(record, report))
+        return report
+
+    def _emit(self, event: Event) -> None:
+        self._store.append_events(self.invocation, [encode_event(event)])
+        self._reporter(event)
+
+    def _announce(self, plan: Plan[ActionEntry]) -> None:
+        options, total = self._options, len(self._graph.actions)
+        self._emit(BuildStarted(self.invocation, options.patterns, total, len(plan.to_run)))
+        with self._store.transaction():
+            for label in plan.hits:
+                action, key = self._graph.actions[label], self._keys.actions[label].key
+                latest = self._store.latest(label, action.principal, action.toolchain or "")
+                if latest is None or latest.key != key:
+                    self._committer.target(action, self._clock.now())
+        if plan.to_run:
+            for label in plan.hits:
+                self._emit(ActionCached(label, self._keys.actions[label].key))
+
+    def _differences(self) -> tuple[Difference, ...]:
+        """Compare what ran with what the store serves for the same keys."""
+        found = []
+        done = self._scheduler.done
+        entries = self._store.entries([self._keys.actions[label].key for label in done])
+        for label, outcome in done.items():
+            key = self._keys.actions[label].key
+            entry = entries.get(key)
+            if entry is None:
+                continue
+            served = decode_result(self._store.get_blob(entry.result))
+            what = []
+            if served.status is not outcome.result.status:
+                what.append("status")
+            if served.claims != outcome.result.claims:
+                what.append("claims")
+            if entry.generation is not None and outcome.generation is not None and entry.generation != outcome.generation:
+                what.append("generation")
+            if what:
+                found.append(Difference(label, key, tuple(what)))
+        for difference in found:
+            self._emit(difference)
+        return tuple(found)
+
+    def _report(self, plan: Plan[ActionEntry], differences: tuple[Difference, ...], seconds: float) -> BuildReport:
+        scheduler = self._scheduler
+        done = {label: scheduler.done[label] for label in plan.to_run if label in scheduler.done}
+
+        def those(how: How) -> tuple[str, ...]:
+            return tuple(label for label, outcome in done.items() if outcome.how is how)
+
+        to_run = set(plan.to_run)
+        invalid = self._invalid_requested(plan)
+        status, exit_code = self._verdict(invalid, differences)
+        return BuildReport(
+            invocation=self.invocation,
+            status=status,
+            exit_code=exit_code,
+            targets=len(self._graph.actions),
+            cached=tuple(label for label in self._graph.actions if label not in to_run),
+            recomputed=tuple(done),
+            generated=those(How.GENERATED),
+            cut_off=those(How.CUT_OFF),
+            ineligible=those(How.INELIGIBLE),
+            pure=those(How.PURE),
+            failed=tuple(scheduler.failed),
+            skipped=tuple(label for label in plan.to_run if label in scheduler.skipped),
+            invalid=invalid,
+            differences=differences,
+            new_tokens=sum(outcome.new_tokens for outcome in done.values()),
+            seconds=round(seconds, 3),
+        )
+
+    def _invalid_requested(self, plan: Plan[ActionEntry]) -> tuple[str, ...]:
+        invalid = []
+        for label in dict.fromkeys(self._graph.requested):
+            if label in self._scheduler.done:
+                status = self._scheduler.done[label].result.status
+            elif label in plan.hits:
+                status = decode_result(self._store.get_blob(plan.hits[label].result)).status
+            else:
+                continue
+            if status is Status.INVALID:
+                invalid.append(label)
+        return tuple(invalid)
+
+    def _verdict(
+        self, invalid: tuple[str, ...], differences: tuple[Difference, ...]
+    ) -> tuple[InvocationStatus, int]:
+        if self._interrupted():
+            return InvocationStatus.INTERRUPTED, int(ExitCode.INTERRUPTED)
+        if self._scheduler.failed:
+            codes = {event.exit_code for event in self._scheduler.failed.values()}
+            return InvocationStatus.FAILED, codes.pop() if len(codes) == 1 else int(ExitCode.ACTION_FAILED)
+        if differences:
+            return InvocationStatus.FAILED, int(ExitCode.NOT_REPRODUCIBLE)
+        if invalid:
+            return InvocationStatus.FAILED, int(ExitCode.INVALID)
+        return InvocationStatus.OK, int(ExitCode.OK)
+
+
+def _closed(record: InvocationRecord, report: BuildReport) -> InvocationRecord:
+    return msgspec.structs.replace(
+        record,
+        status=report.status,
+        exit_code=report.exit_code,
+        seconds=report.seconds,
+        cached=len(report.cached),
+        lists={name: getattr(report, name) for name in REPORT_LISTS},
+        new_tokens=report.new_tokens,
+    )

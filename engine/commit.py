@@ -1,0 +1,117 @@
+"""The commit of an action, in the order of DESIGN §2.8: source → request → generation → result → entry, then the event.
+
+Generations are committed durably by themselves, because they cost a model call; the rest of an action is one
+transaction that a kill cannot tear.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gsum.engine.executors.protocol import Generated
+from gsum.engine.keys import KeySet
+from gsum.rules.claims import Result
+from gsum.rules.graph import Action
+from gsum.rules.requests import Request
+from gsum.store.api import GenerationPut, Store
+from gsum.store.canonical import canonical_json
+from gsum.store.digests import Digest, Key, Preimage, RecordKind, preimage_of
+from gsum.store.records import ActionEntry, Generation, How, Observation, TargetRef
+
+_GENERATIONS = msgspec.json.Decoder(Generation)
+
+
+def request_preimage(request: Request) -> Preimage:
+    """Return the request's key with its preimage."""
+    return preimage_of(RecordKind.REQUEST, request)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """An action that is ready to be committed."""
+
+    action: Action
+    result: Result
+    how: How
+    request: Key | None = None
+    generation: Digest | None = None
+    source: bytes | None = None
+
+
+class Committer:
+    """Writes what a build finishes to the store."""
+
+    def __init__(self, store: Store, keys: KeySet, invocation: str) -> None:
+        self._store = store
+        self._keys = keys
+        self._invocation = invocation
+        self._records_put: set[Key] = set()
+
+    def generation(self, request: Preimage, outcome: Generated, started: str) -> GenerationPut:
+        """Keep a generation and its observation durably."""
+        data = canonical_json(outcome.generation)
+        with self._store.transaction(durable=True):
+            self._store.put_record(request)
+            digest = self._store.put_blob(data)
+            observation = Observation(
+                request=request.key,
+                generation=digest,
+                invocation=self._invocation,
+                started=started,
+                seconds=outcome.seconds,
+                device=outcome.device,
+                dtype=outcome.dtype,
+                versions=outcome.versions,
+                settings=outcome.settings,
+                prompt_tokens=outcome.prompt_tokens,
+                prefilled=outcome.prefilled,
+                reused=outcome.reused,
+                forced=outcome.forced,
+                sampled=outcome.sampled,
+            )
+            return self._store.put_generation(request.key, data, msgspec.json.encode(observation))
+
+    def load_generation(self, digest: Digest) -> Generation:
+        """Return a kept generation."""
+        return _GENERATIONS.decode(self._store.get_blob(digest))
+
+    def entry(self, done: Done, now: str) -> None:
+        """Keep an action's sources, preimages, result and entry, and what its label was built as."""
+        keyed = self._keys.actions[done.action.label]
+        with self._store.transaction():
+            sources = () if done.source is None else (self._store.put_blob(done.source),)
+            self._put_records(done.action, keyed.action)
+            result = self._store.put_blob(canonical_json(done.result))
+            self._store.put_entry(
+                ActionEntry(
+                    key=keyed.key,
+                    label=done.action.label,
+                    result=result,
+                    request=done.request,
+                    generation=done.generation,
+                    sources=sources,
+                    how=done.how,
+                    invocation=self._invocation,
+                    created=now,
+                )
+            )
+            self.target(done.action, now)
+
+    def target(self, action: Action, now: str) -> None:
+        """Record what a label is now built as."""
+        self._store.put_target(
+            TargetRef(
+                label=action.label,
+                principal=action.principal,
+                toolchain=action.toolchain or "",
+                key=self._keys.actions[action.label].key,
+                invocation=self._invocation,
+                created=now,
+            )
+        )
+
+    def _put_records(self, action: Action, preimage: Preimage) -> None:
+        self._store.put_record(preimage)
+        for key in self._keys.refs[action.label]:
+            if key not in self._records_put:
+                self._store.put_record(self._keys.records[key])
+                self._records_put.add(key)

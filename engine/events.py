@@ -1,0 +1,129 @@
+"""The typed events of a build: what the scheduler says, what reporters show and tests assert. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gsum.store.digests import Digest, Key
+
+EVENT_SCHEMA = 1
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
+    """An event of one invocation; encoded as JSON with its type's name under `event`."""
+
+
+class BuildStarted(Event, frozen=True):
+    """The plan is made. `targets` counts the closure, `to_run` the actions that have no entry."""
+
+    invocation: str
+    patterns: tuple[str, ...]
+    targets: int
+    to_run: int
+    schema: int = EVENT_SCHEMA
+
+
+class ActionCached(Event, frozen=True):
+    """A visited action is served from the action cache."""
+
+    label: str
+    key: Key
+
+
+class ActionStarted(Event, frozen=True):
+    """A request went to an executor."""
+
+    label: str
+    key: Key
+    request: Key
+
+
+class ActionFinished(Event, frozen=True):
+    """An action is committed. `how` and `status` as in the entry and result; `previous` is the key before this one.
+
+    Token counts are 0 unless generated: new_tokens = forced + sampled.
+    """
+
+    label: str
+    key: Key
+    how: str
+    status: str
+    previous: Key | None
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    new_tokens: int = 0
+    sampled_tokens: int = 0
+
+
+class ActionFailed(Event, frozen=True):
+    """An action failed: nothing is cached, its ancestors are skipped."""
+
+    label: str
+    key: Key
+    previous: Key | None
+    reason: str
+    message: str
+    exit_code: int
+    facts: dict[str, str] = {}
+    hint: str | None = None
+
+
+class ActionSkipped(Event, frozen=True):
+    """An action was not tried, because of `because` (the label of a failed descendant) or an interruption (null)."""
+
+    label: str
+    key: Key
+    because: str | None
+
+
+class Equivocation(Event, frozen=True):
+    """A request gave a second, different output; the first one stays the one that is served."""
+
+    label: str
+    request: Key
+    first: Digest
+    second: Digest
+
+
+class Difference(Event, frozen=True):
+    """A full build's action differs from what the store serves for the same key, in `what`."""
+
+    label: str
+    key: Key
+    what: tuple[str, ...]
+
+
+class BuildFinished(Event, frozen=True):
+    """The build ended."""
+
+    invocation: str
+    status: str
+    exit_code: int
+    seconds: float
+
+
+AnyEvent = (
+    BuildStarted
+    | ActionCached
+    | ActionStarted
+    | ActionFinished
+    | ActionFailed
+    | ActionSkipped
+    | Equivocation
+    | Difference
+    | BuildFinished
+)
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+def encode_event(event: Event) -> bytes:
+    """Encode an event as one JSON object."""
+    return _ENCODER.encode(event)
+
+
+def decode_event(data: bytes) -> AnyEvent:
+    """Decode what `encode_event` wrote."""
+    return _DECODER.decode(data)

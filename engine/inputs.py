@@ -1,0 +1,115 @@
+"""What an action reads, gathered and verified: its document's text, or its children's results.
+
+Results of earlier builds are decoded from the store and their evidence is held, character by character, against
+the documents of the current snapshot before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gsum.engine.documents import Documents, DocumentText
+from gsum.engine.keys import KeySet
+from gsum.rules.claims import Result, Status
+from gsum.rules.config import Workspace
+from gsum.rules.evidence import verify
+from gsum.rules.graph import Action, ActionGraph
+from gsum.rules.rule import Inputs
+from gsum.store.api import Store
+from gsum.store.digests import Digest
+from gsum.store.errors import ExitCode, GsumError
+
+_DECODER = msgspec.json.Decoder(Result)
+
+
+class EvidenceBroken(GsumError):
+    """A stored result cites something that the current snapshot does not hold: damage, never an edit."""
+
+    exit_code = ExitCode.DAMAGE
+
+
+def decode_result(data: bytes) -> Result:
+    """Decode a stored result."""
+    return _DECODER.decode(data)
+
+
+class InputReader:
+    """Gathers inputs for one build or one display; each document is read once."""
+
+    def __init__(
+        self, workspace: Workspace, graph: ActionGraph, keys: KeySet, store: Store, documents: Documents
+    ) -> None:
+        self._workspace = workspace
+        self._graph = graph
+        self._keys = keys
+        self._store = store
+        self._documents = documents
+        self._texts: dict[str, DocumentText] = {}
+        self._leaves: dict[tuple[str, str], dict[str, Action]] = {}
+
+    def text(self, action: Action) -> DocumentText:
+        """Return the text of a readable leaf's document."""
+        if action.label not in self._texts:
+            self._texts[action.label] = self._documents.read(action)
+        return self._texts[action.label]
+
+    def inputs(self, action: Action, results: dict[str, Result]) -> Inputs:
+        """Return the inputs of an action; `results` holds those of its children."""
+        scope = action.scope
+        return Inputs(
+            schema=self._workspace.schemas[action.schema],
+            perimeter=self._keys.actions[action.label].perimeter,
+            text=self.text(action).text if scope is not None and scope.readable else None,
+            children=tuple(results[child] for child in action.children),
+            prompt=self._workspace.prompts[action.prompt] if action.prompt is not None else None,
+            terms=self._keys.terms[action.toolchain] if action.toolchain is not None else None,
+        )
+
+    def load_result(self, label: str, digest: Digest) -> Result:
+        """Return a stored result of a label, its evidence verified against the current snapshot."""
+        result = decode_result(self._store.get_blob(digest))
+        self.verify_evidence(self._graph.actions[label], result)
+        return result
+
+    def verify_evidence(self, action: Action, result: Result) -> None:
+        """Verify every evidence record of a result, and that its claims cite no other.
+
+        Raises:
+            EvidenceBroken: naming the record that fails and why.
+        """
+        if result.status in (Status.INVALID, Status.INELIGIBLE) and (result.claims or result.evidence):
+            raise _broken(action.label, "-", f"a result that is {result.status.value} holds claims")
+        leaves = self._leaves_of(action)
+        known = set()
+        for evidence in result.evidence:
+            leaf = leaves.get(evidence.doc_id)
+            if leaf is None or leaf.scope is None:
+                raise _broken(action.label, evidence.id, "its document is not below the target")
+            if not leaf.scope.readable:
+                raise _broken(action.label, evidence.id, "its document is not active and eligible")
+            reason = verify(evidence, leaf.scope, self.text(leaf).text)
+            if reason is not None:
+                raise _broken(action.label, evidence.id, reason)
+            known.add(evidence.id)
+        for claim in result.claims:
+            for cited in claim.evidence:
+                if cited not in known:
+                    raise _broken(action.label, cited, "a claim cites it and the result does not hold it")
+
+    def _leaves_of(self, action: Action) -> dict[str, Action]:
+        group = (action.package, action.dossier)
+        if group not in self._leaves:
+            self._leaves[group] = {
+                other.scope.id: other
+                for other in self._graph.actions.values()
+                if other.scope is not None and (other.package, other.dossier) == group
+            }
+        return self._leaves[group]
+
+
+def _broken(label: str, evidence: str, reason: str) -> EvidenceBroken:
+    return EvidenceBroken(
+        f"a stored result of `{label}` cites evidence that does not hold",
+        facts={"evidence": evidence, "reason": reason},
+        hint=f"gsum build --full {label}",
+    )

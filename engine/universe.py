@@ -1,0 +1,52 @@
+"""What every command starts from: the workspace as declared now, the graph of some patterns, and its keys.
+
+Reads the workspace and its documents; opens no store, starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from gsum.engine.documents import DocumentText
+from gsum.engine.keys import KeySet, compute_keys
+from gsum.rules.analysis import analyse
+from gsum.rules.config import Workspace
+from gsum.rules.graph import Action, ActionGraph
+from gsum.rules.ingest import read_document
+from gsum.rules.loader import load_workspace
+
+
+class Universe(msgspec.Struct, frozen=True):
+    """A workspace, the action graph of the patterns asked for, and the keys of its actions."""
+
+    workspace: Workspace
+    graph: ActionGraph
+    keys: KeySet
+    principal: str
+
+
+def load_universe(
+    root: Path, patterns: Sequence[str], *, principal: str | None = None, toolchain: str | None = None
+) -> Universe:
+    """Load the workspace at `root` and analyse `patterns`, for a principal and toolchain other than declared if given.
+
+    Every document below the patterns is read and hashed.
+    """
+    workspace = load_workspace(root)
+    graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain)
+    return Universe(workspace, graph, compute_keys(workspace, graph), principal or workspace.section.principal)
+
+
+class WorkspaceDocuments:
+    """Reads the documents of a workspace from disk (a `gsum.engine.documents.Documents`)."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def read(self, action: Action) -> DocumentText:
+        """Read a readable leaf's document; it must hash to what the action's scope says."""
+        data, text = read_document(self._workspace, action)
+        return DocumentText(data, text)
