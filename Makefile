@@ -38,7 +38,7 @@ mypy: $(VENV)/.dev
 	MYPYPATH=.links $(BIN)/mypy $(foreach p,$(PACKAGES),-p gsum.$(p))
 
 wheel: $(VENV)/.dev
-	sh tests/packaging/wheel.sh $(BIN)/python
+	tests/packaging/check_wheel.sh $(BIN)/python
 
 clean:
 	rm -rf .venv .links build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
