@@ -1,0 +1,156 @@
+"""`executor = "local"`: the worker process of `gsum.engine.llm` behind a `LineExecutor`. Imports no model library.
+
+The worker gets a minimal environment with the hubs switched off; the model's files are located here, before it
+is started, and hashed there, before they are used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
+from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
+from gsum.engine.llm.sources import ModelMissing, ToolchainError, locate_model
+from gsum.engine.llm.wire import FROM_WORKER, Answer, Ask, FromWorker, Hello, Ready, Refused
+from gsum.rules.config import LocalToolchain, NumericsSection
+from gsum.store.records import Generation
+
+_START_SECONDS = 900  # a first start may convert the model
+_PASSED_ON = ("HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "VIRTUAL_ENV")
+_FIXED = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "USE_HUB_KERNELS": "0",
+    "PYTHONHASHSEED": "0",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+}
+
+
+class LocalDialect:
+    """The lines of `engine.llm.wire`, spoken with our own worker."""
+
+    start_seconds = _START_SECONDS
+    name = "The model's worker"
+
+    def __init__(
+        self,
+        name: str,
+        toolchain: LocalToolchain,
+        numerics: NumericsSection,
+        *,
+        cache_dir: Path,
+        workspace_root: Path,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._toolchain_name = name
+        self._toolchain = toolchain
+        self._numerics = numerics
+        self._cache_dir = cache_dir
+        self._root = workspace_root
+        self._environ = environ
+
+    def launch(self) -> tuple[Sequence[str], Mapping[str, str] | None, Path]:
+        """Run this interpreter on the worker module in a minimal environment."""
+        argv = [sys.executable, "-P", "-m", "gsum.engine.llm.worker"]
+        passed = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
+        threads = {"OMP_NUM_THREADS": str(self._numerics.threads)} if self._numerics.threads else {}
+        return argv, {"PATH": os.defpath, **passed, **_FIXED, **threads}, self._root
+
+    def missing(self, error: OSError) -> Refusal:
+        """The interpreter could not be started."""
+        facts = {"reason": error.strerror or type(error).__name__, "interpreter": sys.executable}
+        return Refusal(FailureReason.MODEL_MISSING, "The model's worker could not be started", facts)
+
+    def greeting(self) -> bytes | Refusal:
+        """Locate the model's files and say what the worker is to be."""
+        try:
+            model = locate_model(
+                self._toolchain_name,
+                self._toolchain,
+                cache_dir=self._cache_dir,
+                workspace_root=self._root,
+                environ=self._environ,
+            )
+        except ToolchainError as error:
+            facts = {name: str(value) for name, value in error.facts.items()}
+            reason = FailureReason.MODEL_MISSING if isinstance(error, ModelMissing) else FailureReason.MISMATCH
+            return Refusal(reason, error.message, facts, error.hint)
+        hello = Hello(self._toolchain_name, self._toolchain, self._numerics, str(model.folder), str(self._cache_dir))
+        return msgspec.json.encode(hello)
+
+    def greeted(self, line: bytes) -> Refusal | None:
+        """Ready, or a typed refusal."""
+        answer = _read(line)
+        if isinstance(answer, Ready):
+            return None
+        if isinstance(answer, Refused):
+            return Refusal(_reason(answer), answer.message, answer.facts, answer.hint)
+        raise ProtocolError("an answer came before the greeting was answered")
+
+    def encode(self, request: ExecRequest) -> bytes:
+        """Return the line that asks for a generation."""
+        return msgspec.json.encode(Ask(request.key, request.request))
+
+    def decode(self, request: ExecRequest, line: bytes, seconds: float) -> Outcome:  # noqa: ARG002
+        """Return the generation or the failure; `seconds` are the worker's own, without the pipe."""
+        answer = _read(line)
+        if isinstance(answer, Ready) or answer.key != request.key:
+            raise ProtocolError("the key is not the one that was asked")
+        if isinstance(answer, Refused):
+            return Failed(request.key, _reason(answer), answer.message, answer.facts, answer.hint)
+        return _generated(request, answer)
+
+
+def local_executor(
+    name: str,
+    toolchain: LocalToolchain,
+    numerics: NumericsSection,
+    *,
+    cache_dir: Path,
+    workspace_root: Path,
+    environ: Mapping[str, str],
+) -> LineExecutor:
+    """Return the executor of a local toolchain; nothing is started before the first request."""
+    dialect = LocalDialect(
+        name, toolchain, numerics, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ
+    )
+    return LineExecutor(dialect, reproducible=True, network=False)
+
+
+def _read(line: bytes) -> FromWorker:
+    try:
+        return FROM_WORKER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ProtocolError("the worker's line is not one of its messages") from None
+
+
+def _reason(refused: Refused) -> FailureReason:
+    try:
+        return FailureReason(refused.reason)
+    except ValueError:
+        raise ProtocolError("the worker gave an unknown reason") from None
+
+
+def _generated(request: ExecRequest, answer: Answer) -> Generated:
+    return Generated(
+        key=request.key,
+        generation=Generation(answer.token_ids, answer.text, answer.stop),
+        seconds=answer.seconds,
+        device=answer.device,
+        dtype=answer.dtype,
+        versions=answer.versions,
+        settings=answer.settings,
+        prompt_tokens=answer.prompt_tokens,
+        prefilled=answer.prefilled,
+        reused=answer.reused,
+        forced=answer.forced,
+        sampled=answer.sampled,
+    )
