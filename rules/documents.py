@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+BOM = "\ufeff"
+
 
 class Line(msgspec.Struct, frozen=True):
     """A non-empty line: its number among the non-empty ones (from 1) and its interval [start, end)."""
@@ -28,3 +30,24 @@ class Evidence(msgspec.Struct, frozen=True):
     end: int
     quote: str
     text_sha256: str
+
+
+def lines(text: str) -> tuple[Line, ...]:
+    r"""Return the non-empty lines of a text, numbered from 1, with `line.text == text[line.start:line.end]`.
+
+    A line is non-empty if its interval holds a character that is not whitespace. Only "\n" ends a line: form feed,
+    U+0085, U+2028 and a lone "\r" are characters of the line they stand in.
+    """
+    found: list[Line] = []
+    position = 0
+    for raw in text.split("\n"):
+        start, end = position, position + len(raw)
+        position = end + 1
+        if start == 0 and raw.startswith(BOM):
+            start += 1
+        if end > start and text[end - 1] == "\r":
+            end -= 1
+        content = text[start:end]
+        if content and not content.isspace():
+            found.append(Line(len(found) + 1, start, end, content))
+    return tuple(found)

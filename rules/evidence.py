@@ -1,0 +1,144 @@
+"""Evidence ids, the catalogue of what a leaf may cite, and the check of a record against a snapshot. Pure.
+
+A record is trusted nowhere: `verify` compares it again with the scope and text of the day, character by character.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from gsum.rules.documents import Evidence, lines
+from gsum.rules.snapshot import Scope
+from gsum.store.digests import blob_digest, sha256_hex
+from gsum.store.errors import ExitCode, GsumError
+
+_ID = re.compile(r"([^@:]+)@([^@:]+):(0|[1-9][0-9]*):(0|[1-9][0-9]*)", re.ASCII)
+_RESERVED = frozenset("%@:")
+
+
+class EvidenceIdError(GsumError):
+    """A text is not an evidence id."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Citation(msgspec.Struct, frozen=True):
+    """The parts of an evidence id, unescaped."""
+
+    doc_id: str
+    version: str
+    start: int
+    end: int
+
+
+def _is_escaped(char: str) -> bool:
+    return char in _RESERVED or char.isspace() or unicodedata.category(char) in ("Cc", "Cs")
+
+
+def escape(name: str) -> str:
+    """Percent-escape `%`, `@`, `:`, whitespace and control characters of a document id or version."""
+    if not any(map(_is_escaped, name)):
+        return name
+    return "".join(
+        "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass")) if _is_escaped(char) else char
+        for char in name
+    )
+
+
+def evidence_id(doc_id: str, version: str, start: int, end: int) -> str:
+    """Return `DOC@VERSION:START:END`; distinct parts give distinct ids."""
+    return f"{escape(doc_id)}@{escape(version)}:{start}:{end}"
+
+
+def parse_evidence_id(text: str) -> Citation:
+    """Split an evidence id into its parts; only the form that `evidence_id` writes is accepted.
+
+    Raises:
+        EvidenceIdError: if the text is no evidence id.
+    """
+    match = _ID.fullmatch(text)
+    if match is not None:
+        try:
+            doc_id, version = (
+                unquote_to_bytes(part.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+                for part in match.group(1, 2)
+            )
+            citation = Citation(doc_id, version, int(match[3]), int(match[4]))
+        except ValueError:
+            citation = None
+        if citation is not None and evidence_id(*msgspec.structs.astuple(citation)) == text:
+            return citation
+    raise EvidenceIdError(
+        f"`{text}` is not an evidence id",
+        hint="an id reads `DOC@VERSION:START:END`, as `gsum show` prints it",
+    )
+
+
+def catalogue(scope: Scope, text: str) -> tuple[Evidence, ...]:
+    """Return one evidence record for each non-empty line of a readable document, in line order.
+
+    Raises:
+        ValueError: if the scope is not readable; its text must not be here then.
+    """
+    if not scope.readable or scope.version is None:
+        raise ValueError("a document that is not readable has no evidence")
+    doc_id, version = scope.id, scope.version
+    text_sha256 = sha256_hex(text.encode())
+    return tuple(
+        Evidence(
+            id=evidence_id(doc_id, version, line.start, line.end),
+            doc_id=doc_id,
+            version=version,
+            start=line.start,
+            end=line.end,
+            quote=line.text,
+            text_sha256=text_sha256,
+        )
+        for line in lines(text)
+    )
+
+
+def verify(evidence: Evidence, scope: Scope | None, text: str | None) -> str | None:
+    """Return why a record does not hold against the current snapshot, or null if it holds.
+
+    `scope` is the current scope of the document named, null if it is absent; `text` is the current text, null
+    unless the document is readable. Reasons are sentences without document text.
+    """
+    return _rights_reason(evidence, scope, text) or _text_reason(evidence, scope, text)
+
+
+def _rights_reason(evidence: Evidence, scope: Scope | None, text: str | None) -> str | None:
+    """Check what needs no look into the text."""
+    if scope is None or scope.id != evidence.doc_id:
+        return f"document `{evidence.doc_id}` is not in the dossier"
+    if not scope.active:
+        return f"document `{evidence.doc_id}` is withdrawn"
+    if not scope.eligible:
+        return f"document `{evidence.doc_id}` may not be read by this principal"
+    if text is None:
+        return f"the text of document `{evidence.doc_id}` is absent"
+    if evidence.version != scope.version:
+        return f"document `{evidence.doc_id}` is at version `{scope.version}`, the record at `{evidence.version}`"
+    return None
+
+
+def _text_reason(evidence: Evidence, scope: Scope | None, text: str | None) -> str | None:
+    """Check hashes, interval, quote and id of a record whose document may be read."""
+    if scope is None or text is None:
+        return "there is no text to verify against"
+    data = text.encode("utf-8", "surrogatepass")
+    if blob_digest(data) != scope.text:
+        return f"the text of document `{scope.id}` is not the one of the snapshot"
+    if sha256_hex(data) != evidence.text_sha256:
+        return f"the record's text hash is not that of document `{scope.id}` at version `{scope.version}`"
+    if not 0 <= evidence.start < evidence.end <= len(text):
+        return f"the interval {evidence.start}:{evidence.end} is not inside the text of {len(text)} characters"
+    if text[evidence.start : evidence.end] != evidence.quote:
+        return f"the quote is not the text at {evidence.start}:{evidence.end} of document `{scope.id}`"
+    if evidence.id != evidence_id(evidence.doc_id, evidence.version, evidence.start, evidence.end):
+        return "the record's id does not name its document, version and interval"
+    return None

@@ -1,0 +1,198 @@
+"""The rule `summary_tree`: one leaf a document, reductions by fan-in, a root; each asks the model once. Pure.
+
+A grammar is never trusted: what its strength promises is checked again in code over the parsed claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gsum.rules.claims import Claim, Result
+from gsum.rules.config import PackageSection, Prompt, SchemaSection, Strength, SummaryTreePackage
+from gsum.rules.documents import Line, lines
+from gsum.rules.evidence import catalogue
+from gsum.rules.facts import read_fact
+from gsum.rules.grammar import leaf_grammar, reduction_grammar
+from gsum.rules.graph import Action, ActionKind
+from gsum.rules.kinds import resolving, shape
+from gsum.rules.parsing import Parsed, RawClaim, parse
+from gsum.rules.rendering import leaf_input, messages, reduction_input
+from gsum.rules.requests import Request
+from gsum.rules.rule import Finished, Inputs, ModelTerms
+from gsum.rules.snapshot import Scope, Snapshot
+from gsum.store.records import Generation
+
+RULE_VERSION = 1
+_CHECKED = (Strength.LITERAL, Strength.PATTERN)
+
+
+class SummaryTree:
+    """Map each document to claims, then reduce claims to claims."""
+
+    name = "summary_tree"
+    version = RULE_VERSION
+
+    def expand(
+        self, name: str, package: PackageSection, snapshot: Snapshot, toolchain: str | None
+    ) -> tuple[Action, ...]:
+        """Return leaves, reductions and root of a dossier. `toolchain` is the one chosen, else the package's own."""
+        if not isinstance(package, SummaryTreePackage):
+            raise TypeError(f"`{self.name}` does not expand a {type(package).__name__}")
+        shape.require_documents(name, snapshot)
+        chosen = toolchain if toolchain is not None else package.toolchain
+        names = shape.leaf_names(len(snapshot.scopes))
+        leaves = [_leaf(name, package, snapshot, chosen, *pair) for pair in zip(names, snapshot.scopes, strict=True)]
+        inner = [_inner(name, package, snapshot, chosen, node) for node in shape.inner_nodes(names, package.fan_in)]
+        return (*leaves, *inner)
+
+    def render(self, action: Action, inputs: Inputs) -> Request | Finished:
+        """Return the request of a leaf or reduction; a result without one where nothing below is eligible."""
+        if action.scope is None:
+            if resolving.all_ineligible(inputs.children):
+                return Finished(resolving.INELIGIBLE, ineligible=True)
+            claims = resolving.child_claims(inputs.schema, inputs.children)
+            grammar = reduction_grammar(inputs.schema, _terms(inputs).strength, claims)
+            return _request(action, inputs, reduction_input(claims), grammar)
+        if not action.scope.readable:
+            return Finished(resolving.INELIGIBLE, ineligible=True)
+        numbered = lines(_text(inputs))
+        grammar = leaf_grammar(inputs.schema, _terms(inputs).strength, numbered)
+        return _request(action, inputs, leaf_input(numbered), grammar)
+
+    def resolve(self, action: Action, inputs: Inputs, generation: Generation) -> Result:
+        """Parse a generation, check what its strength promises, and resolve the numbers it cites to evidence."""
+        if action.scope is None:
+            return _resolve_reduction(inputs, generation)
+        return _resolve_leaf(action.scope, inputs, generation)
+
+
+def _leaf(
+    name: str, package: SummaryTreePackage, snapshot: Snapshot, toolchain: str | None, leaf: str, scope: Scope
+) -> Action:
+    return Action(
+        label=shape.label(name, snapshot, leaf),
+        kind=ActionKind.MAP,
+        rule=SummaryTree.name,
+        package=name,
+        dossier=snapshot.dossier,
+        source=snapshot.source,
+        principal=snapshot.principal,
+        children=(),
+        scope=scope,
+        path=snapshot.paths.get(scope.id),
+        prompt=package.map_prompt,
+        schema=package.schema,
+        toolchain=toolchain,
+        input_tokens=package.map_input_tokens,
+        fan_in=None,
+    )
+
+
+def _inner(
+    name: str, package: SummaryTreePackage, snapshot: Snapshot, toolchain: str | None, node: shape.Node
+) -> Action:
+    return Action(
+        label=shape.label(name, snapshot, node.name),
+        kind=ActionKind.REDUCE,
+        rule=SummaryTree.name,
+        package=name,
+        dossier=snapshot.dossier,
+        source=snapshot.source,
+        principal=snapshot.principal,
+        children=tuple(shape.label(name, snapshot, child) for child in node.children),
+        scope=None,
+        path=None,
+        prompt=package.reduce_prompt,
+        schema=package.schema,
+        toolchain=toolchain,
+        input_tokens=package.reduce_input_tokens,
+        fan_in=package.fan_in,
+    )
+
+
+def _request(action: Action, inputs: Inputs, rendered: str, grammar: str | None) -> Request:
+    terms = _terms(inputs)
+    if action.input_tokens is None:
+        raise ValueError(f"action `{action.label}` has no input budget")
+    chat, shared = messages(_prompt(inputs), rendered)
+    return Request(
+        messages=chat,
+        shared=shared,
+        grammar=grammar,
+        max_new_tokens=terms.max_new_tokens,
+        input_tokens=action.input_tokens,
+        toolchain=terms.toolchain,
+        perimeter=inputs.perimeter,
+    )
+
+
+def _resolve_leaf(scope: Scope, inputs: Inputs, generation: Generation) -> Result:
+    text = _text(inputs)
+    numbered = lines(text)
+    parsed = parse(generation.text, generation.stop, inputs.schema, len(numbered))
+    diagnostic = parsed.diagnostic or _leaf_violation(inputs.schema, _terms(inputs).strength, parsed, numbered)
+    if diagnostic is not None:
+        return resolving.invalid(diagnostic, parsed.repairs)
+    records = catalogue(scope, text)
+    claims = [Claim(raw.values, tuple(records[number - 1].id for number in raw.evidence)) for raw in parsed.claims]
+    return resolving.finished(claims, {record.id: record for record in records}, (), parsed.repairs)
+
+
+def _resolve_reduction(inputs: Inputs, generation: Generation) -> Result:
+    given = resolving.child_claims(inputs.schema, inputs.children)
+    parsed = parse(generation.text, generation.stop, inputs.schema, len(given))
+    diagnostic = parsed.diagnostic or _reduction_violation(_terms(inputs).strength, parsed, given)
+    if diagnostic is not None:
+        return resolving.invalid(diagnostic, parsed.repairs)
+    claims = [
+        Claim(raw.values, resolving.unique(cited for number in raw.evidence for cited in given[number - 1].evidence))
+        for raw in parsed.claims
+    ]
+    records = resolving.records_by_id(inputs.children)
+    return resolving.finished(claims, records, resolving.partial_because(inputs.children), parsed.repairs)
+
+
+def _leaf_violation(schema: SchemaSection, strength: Strength, parsed: Parsed, numbered: Sequence[Line]) -> str | None:
+    """Return which claim breaks its strength's promise: its texts stand in, or are the fact of, one cited line."""
+    if strength not in _CHECKED:
+        return None
+    for place, claim in enumerate(parsed.claims, 1):
+        cited = [numbered[number - 1].text for number in claim.evidence]
+        if strength is Strength.PATTERN:
+            if not any(read_fact(schema, text) == claim.values for text in cited):
+                return f"claim {place} is not the fact of a line that it cites"
+        elif not any(_stands_in(schema, claim, text) for text in cited):
+            return f"claim {place}: its texts do not all stand in one line that it cites"
+    return None
+
+
+def _stands_in(schema: SchemaSection, claim: RawClaim, text: str) -> bool:
+    return all(value in text for field, value in claim.values.items() if field not in schema.enums)
+
+
+def _reduction_violation(strength: Strength, parsed: Parsed, given: Sequence[Claim]) -> str | None:
+    """Return which claim is not, word for word, each of the children's claims that it cites."""
+    if strength not in _CHECKED:
+        return None
+    for place, claim in enumerate(parsed.claims, 1):
+        if any(given[number - 1].values != claim.values for number in claim.evidence):
+            return f"claim {place} differs from a claim that it cites"
+    return None
+
+
+def _text(inputs: Inputs) -> str:
+    if inputs.text is None:
+        raise ValueError("a readable leaf needs its text")
+    return inputs.text
+
+
+def _terms(inputs: Inputs) -> ModelTerms:
+    if inputs.terms is None:
+        raise ValueError("`summary_tree` needs the terms of a toolchain")
+    return inputs.terms
+
+
+def _prompt(inputs: Inputs) -> Prompt:
+    if inputs.prompt is None:
+        raise ValueError("`summary_tree` needs a prompt")
+    return inputs.prompt
