@@ -1,0 +1,154 @@
+"""What every command starts from: options, environment and working directory, as one frozen value; and what it opens.
+
+The only module that reads the environment. It prints nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+import platformdirs
+
+from gsum.cli.empty_store import EmptyStore
+from gsum.engine.universe import Universe, load_universe
+from gsum.rules.loader import find_root
+from gsum.store.api import Store
+from gsum.store.local import open_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STORE_FOLDER = ".gsum"
+_META = "gsum.options"
+
+
+class Color(enum.Enum):
+    """When to colour what is printed."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Config(msgspec.Struct, frozen=True):
+    """Options and environment of one command. Null: not given."""
+
+    cwd: Path
+    cache_dir: Path
+    workspace: Path | None = None
+    store: Path | None = None
+    principal: str | None = None
+    toolchain: str | None = None
+    json: bool = False
+    color: Color = Color.AUTO
+    environ: Mapping[str, str] = {}
+
+    @property
+    def root(self) -> Path:
+        """The workspace's root: as given, else the nearest one above the working directory.
+
+        Raises:
+            DeclarationError: when there is none.
+        """
+        return find_root(self.cwd if self.workspace is None else self.cwd / self.workspace)
+
+    def store_folder(self, root: Path) -> Path:
+        """The folder of the store: as given, else `.gsum` in the workspace."""
+        return root / STORE_FOLDER if self.store is None else self.cwd / self.store
+
+    @property
+    def colored(self) -> bool | None:
+        """Whether to colour; null: as the terminal wants it."""
+        if self.color is Color.AUTO:
+            return False if self.environ.get("NO_COLOR") else None
+        return self.color is Color.ALWAYS
+
+
+def config_from(given: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Config:
+    """Return the configuration that options and an environment make; options win."""
+    cache = environ.get("GSUM_CACHE")
+    store = given.get("store") or environ.get("GSUM_STORE") or None
+    return Config(
+        cwd=cwd,
+        cache_dir=cwd / cache if cache else platformdirs.user_cache_path("gsum"),
+        workspace=given.get("workspace"),
+        store=Path(store) if store else None,
+        principal=given.get("principal"),
+        toolchain=given.get("toolchain"),
+        json=bool(given.get("json")),
+        color=Color(given.get("color") or "auto"),
+        environ=dict(environ),
+    )
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Keep an option where it can be given before the command's name as well as after it; the last one wins."""
+    if value:
+        context.meta.setdefault(_META, {})[parameter.name] = value
+
+
+def _option(*names: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*names, expose_value=False, callback=_remember, **settings)
+
+
+_PATH = click.Path(path_type=Path)
+_GLOBAL = (
+    _option("-C", "--workspace", type=_PATH, metavar="DIR", help="The workspace; else the nearest one above."),
+    _option("--store", type=_PATH, metavar="DIR", help="The store; else GSUM_STORE, else `.gsum` in the workspace."),
+    _option("--json", is_flag=True, help="Print one JSON document."),
+    _option("--color", type=click.Choice([color.value for color in Color]), help="When to colour."),
+)
+_PRINCIPAL = _option("--principal", metavar="P", help="Read as P; else the principal of BUILD.toml.")
+_TOOLCHAIN = _option("--toolchain", metavar="T", help="Use toolchain T; else the declared one.")
+
+
+def options(*, principal: bool = False, toolchain: bool = False) -> Callable[[F], F]:
+    """Decorate a command (or the group) with the options that all have, and those asked for."""
+
+    def decorate(function: F) -> F:
+        extra = ((_TOOLCHAIN,) if toolchain else ()) + ((_PRINCIPAL,) if principal else ())
+        for option in (*reversed(_GLOBAL), *extra):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def current_config() -> Config:
+    """Return the configuration of the command that runs."""
+    return config_from(click.get_current_context().meta.get(_META, {}), os.environ, Path.cwd())
+
+
+def open_universe(config: Config, patterns: Sequence[str]) -> Universe:
+    """Load the workspace and analyse patterns, for the principal and toolchain asked for."""
+    return load_universe(config.root, patterns, principal=config.principal, toolchain=config.toolchain)
+
+
+@contextmanager
+def reading_store(config: Config, root: Path) -> Iterator[Store]:
+    """Open the store of a workspace to look into it: where none was made yet, it is one that holds nothing.
+
+    Damage that is met while reading is set aside where the store can be written; nothing else is written.
+
+    Raises:
+        StoreMissing: when a store was named that is not there.
+    """
+    folder = config.store_folder(root)
+    if config.store is None and not folder.exists():
+        yield EmptyStore()
+        return
+    with open_store(folder, create=False) as store:
+        yield store
+
+
+@contextmanager
+def writing_store(config: Config, root: Path) -> Iterator[Store]:
+    """Open the store of a workspace to build into it, making it where there is none."""
+    with open_store(config.store_folder(root)) as store:
+        yield store

@@ -1,0 +1,131 @@
+"""The entry point: the group, and the one boundary where errors become text and exit codes.
+
+It knows no command; what a command returns is the exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from gsum.cli.commands import LazyGroup
+from gsum.cli.context import options
+from gsum.cli.render import print_error
+from gsum.store.errors import ExitCode, GsumError
+from gsum.store.version import VERSION
+
+PIPE_CLOSED = 141
+BUG = 70
+
+
+class UsageFailure(GsumError):
+    """The command line can't be understood."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Interrupted(GsumError):
+    """The user stopped the command."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
+class _PipeClosed(Exception):
+    """The reader of what is printed went away."""
+
+
+class Gsum(LazyGroup):
+    """The group with its error boundary. `main` always ends in SystemExit."""
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = "gsum", **extra: Any
+    ) -> NoReturn:
+        """Run a command line and exit with its code."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        code = self._guarded(arguments, prog_name, extra)
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = PIPE_CLOSED
+        if code == PIPE_CLOSED:
+            _silence()
+        sys.exit(code)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors that click would take for its own are told apart here."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _PipeClosed from None
+        except (KeyboardInterrupt, EOFError):
+            raise Interrupted("interrupted") from None
+
+    def _guarded(self, arguments: list[str], prog_name: str | None, extra: dict[str, Any]) -> int:
+        json = _wants_json(arguments)
+        try:
+            return int(super().main(arguments, prog_name, **extra) or 0)
+        except GsumError as error:
+            print_error(error, json=json)
+            return int(error.exit_code)
+        except click.ClickException as error:
+            print_error(_usage(error), json=json)
+            return int(ExitCode.USAGE)
+        except click.Abort:
+            print_error(Interrupted("interrupted"), json=json)
+            return int(ExitCode.INTERRUPTED)
+        except _PipeClosed:
+            return PIPE_CLOSED
+        except Exception as error:
+            print_error(_bug(error), json=json)
+            return BUG
+
+
+@click.group(cls=Gsum, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name="gsum")
+@options(principal=True, toolchain=True)
+def cli() -> None:
+    """Build summaries of documents, serve what is current, refuse what is stale."""
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    cli.main()
+
+
+class _Bug(GsumError):
+    exit_code = BUG  # type: ignore[assignment]
+
+
+def _bug(error: Exception) -> GsumError:
+    """Return what is said of an error that should not happen: never its text, which may quote a document."""
+    if os.environ.get("GSUM_DEBUG"):
+        traceback.print_exception(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    facts = {"kind": type(error).__name__, "place": f"{os.path.basename(place.filename)}:{place.lineno}"}  # noqa: PTH119
+    return _Bug("this is a bug in gsum", facts=facts, hint="run it again with GSUM_DEBUG=1 and report the trace")
+
+
+def _usage(error: click.ClickException) -> GsumError:
+    message, _, hint = error.format_message().partition("\n")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "gsum"
+    message = message[:1].lower() + message[1:]
+    return UsageFailure(message.removesuffix("."), hint=hint or f"{path} --help")
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    return "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
+
+
+def _silence() -> None:
+    """Keep the interpreter's last flush from complaining about the closed pipe."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
