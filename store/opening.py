@@ -50,7 +50,7 @@ def open_database(
         writable = not read_only and files.writable(folder) and (not exists or files.writable(path))
         if not exists and not writable:
             raise StoreReadOnly(folder, "the folder may not be written")
-        connection = _open_writing(path) if writable else _open_reading(path, files)
+        connection = _open_writing(path, files) if writable else _open_reading(path, files)
         if writable and files.size(folder / MARKER) is None:
             _mark(folder, files)
     except OSError as error:
@@ -62,8 +62,7 @@ def _exists(path: Path, files: FileSystem) -> bool:
     """Tell whether there is a database; an empty file is none, unless the marker says that it was more than that."""
     if files.size(path):
         return True
-    if files.size(path.parent / MARKER) is not None:
-        raise StoreDamaged(path, "the database file is empty or gone")
+    _refuse_lost(path, files)
     return False
 
 
@@ -89,11 +88,11 @@ def _lenient_text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-def _open_writing(path: Path) -> sqlite3.Connection:
+def _open_writing(path: Path, files: FileSystem) -> sqlite3.Connection:
     connection = _connect(path, "mode=rwc")
     try:
-        if _check(connection, path) == 0:
-            _create(connection, path)
+        if _check(connection, path, files) == 0:
+            _create(connection, path, files)
         _use_log(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
@@ -107,11 +106,11 @@ def _open_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _create(connection: sqlite3.Connection, path: Path) -> None:
+def _create(connection: sqlite3.Connection, path: Path, files: FileSystem) -> None:
     """Make the tables, unless another process was faster."""
     connection.execute("BEGIN EXCLUSIVE")
     try:
-        if _check(connection, path) == 0:
+        if _check(connection, path, files) == 0:
             for statement in DDL:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
@@ -139,17 +138,17 @@ def _use_log(connection: sqlite3.Connection) -> None:
 def _open_reading(path: Path, files: FileSystem) -> sqlite3.Connection:
     """Open for reading; where the log's shared memory can't be made, as an immutable file, if its log is empty."""
     try:
-        return _try_reading(path, "mode=ro")
+        return _try_reading(path, files, "mode=ro")
     except (StoreInputOutput, StoreReadOnly):
-        if files.size(path.with_name(f"{DATABASE}-wal")):
+        if files.size(_log(path)):
             raise
-    return _try_reading(path, "mode=ro&immutable=1")
+    return _try_reading(path, files, "mode=ro&immutable=1")
 
 
-def _try_reading(path: Path, query: str) -> sqlite3.Connection:
+def _try_reading(path: Path, files: FileSystem, query: str) -> sqlite3.Connection:
     connection = _connect(path, query)
     try:
-        if _check(connection, path) == 0:
+        if _check(connection, path, files) == 0:
             raise StoreDamaged(path, "the database has no tables")
     except sqlite3.Error as error:
         connection.close()
@@ -160,15 +159,28 @@ def _try_reading(path: Path, query: str) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the schema version, 0 for an empty database; refuse what is newer or not ours. Writes nothing."""
+def _check(connection: sqlite3.Connection, path: Path, files: FileSystem) -> int:
+    """Return the schema version, 0 for an empty database; refuse what is newer, cut off or not ours. Writes nothing."""
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     owner: int = connection.execute("PRAGMA application_id").fetchone()[0]
     if not tables and not version and not owner:
+        _refuse_lost(path, files)
         return 0
     if owner != APPLICATION_ID or version < 1:
         raise StoreDamaged(path, "it is a database, but no gsum store")
     if version > STORE_SCHEMA:
         raise StoreNewer(path.parent, version, STORE_SCHEMA)
+    page: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    if (files.size(path) or 0) % page and not files.size(_log(path)):
+        raise StoreDamaged(path, "the database file ends within a page")
     return version
+
+
+def _refuse_lost(path: Path, files: FileSystem) -> None:
+    if files.size(path.parent / MARKER) is not None:
+        raise StoreDamaged(path, "the database file is empty or gone")
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(f"{DATABASE}-wal")
