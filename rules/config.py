@@ -11,9 +11,12 @@ from typing import Annotated
 
 import msgspec
 
-PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
+"""Up to what RFC 8785 can write exactly."""
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+FieldName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""ASCII, and what a named group of a regular expression may be called."""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,7 +197,7 @@ class SchemaSection(Section, frozen=True):
     matches as a whole, with one named group per field.
     """
 
-    fields: Annotated[tuple[NonEmpty, ...], msgspec.Meta(min_length=1)]
+    fields: Annotated[tuple[FieldName, ...], msgspec.Meta(min_length=1)]
     enums: dict[str, tuple[NonEmpty, ...]] = {}
     fact_pattern: str | None = None
     max_claims: PositiveInt = 4
@@ -209,7 +212,7 @@ class SummaryTreePackage(Section, frozen=True, tag_field="rule", tag="summary_tr
     map_prompt: NonEmpty
     reduce_prompt: NonEmpty
     schema: NonEmpty
-    fan_in: Annotated[int, msgspec.Meta(ge=2)]
+    fan_in: Annotated[int, msgspec.Meta(ge=2, le=2**53 - 1)]
     map_input_tokens: PositiveInt
     reduce_input_tokens: PositiveInt
     toolchain: str | None = None
@@ -238,7 +241,7 @@ class BuildFile(Section, frozen=True):
 
 
 class SubBuildFile(Section, frozen=True):
-    """The BUILD.toml of a subpackage: its packages are named `folder/NAME`, its other names are its own or the root's."""
+    """The BUILD.toml of a subpackage: its names become `folder/NAME`; names used are its own or the root's."""
 
     sources: dict[str, SourcesSection] = {}
     prompt: dict[str, PromptSection] = {}

@@ -1,0 +1,235 @@
+"""Analysis: patterns to the static, acyclic action graph of what they name. Pure but for ingestion.
+
+Knows no rule kind: `RULES` expands packages. Nothing after analysis adds targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gsum.rules import checks
+from gsum.rules.config import SummaryTreePackage, Workspace
+from gsum.rules.graph import Action, ActionGraph
+from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, outline, read_survey, survey
+from gsum.rules.kinds import RULES
+from gsum.rules.labels import Extent, Label, LabelError, Pattern, nearest, parse_pattern, unknown
+from gsum.rules.rule import Rule
+from gsum.rules.snapshot import Snapshot
+from gsum.rules.toml import DeclarationError, suggest
+from gsum.rules.visibility import audited, check_graph, check_package
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which parts of one dossier a pattern asks for: all, or one by name."""
+
+    pattern: str
+    package: str
+    dossier: str
+    part: str | None
+
+
+def analyse(
+    workspace: Workspace,
+    patterns: Iterable[str],
+    principal: str | None = None,
+    toolchain: str | None = None,
+    digests: Digests | None = None,
+    rules: Mapping[str, Rule] = RULES,
+) -> ActionGraph:
+    """Return the graph of the targets that patterns name and of all they are built from.
+
+    `principal` and `toolchain` replace the workspace's and the packages' own. Only dossiers that a pattern names
+    are read; no document is opened before visibility holds for all of them.
+
+    Raises:
+        LabelError: if a pattern is malformed or matches nothing, or the toolchain is not declared.
+        DeclarationError: on a bad manifest or document, or a cycle.
+        VisibilityError: if a package can reach an audit source.
+    """
+    selections = resolve_patterns(workspace, patterns)
+    _check_toolchain(workspace, {selection.package for selection in selections}, toolchain)
+    snapshots = _snapshots(workspace, selections, principal or workspace.section.principal, digests)
+    expanded: dict[tuple[str, str], tuple[Action, ...]] = {}
+    actions: dict[str, Action] = {}
+    requested: dict[str, None] = {}
+    for selection in selections:
+        pair = (selection.package, selection.dossier)
+        if pair not in expanded:
+            taken = snapshots[workspace.packages[selection.package].sources, selection.dossier]
+            expanded[pair] = _expand(workspace, selection.package, taken, toolchain, rules)
+            _add(actions, expanded[pair])
+        requested |= dict.fromkeys(_requested(selection, expanded[pair]))
+    graph = _closure(actions, tuple(requested))
+    check_graph(workspace, graph)
+    return graph
+
+
+def all_targets(workspace: Workspace, rules: Mapping[str, Rule] = RULES) -> tuple[str, ...]:
+    """Return the labels of all targets of all packages, in package and dossier order, reading manifests only."""
+    return tuple(
+        action.label
+        for package in workspace.packages
+        for dossier in list_dossiers(workspace, workspace.packages[package].sources)
+        for action in _outline(workspace, package, dossier, rules)
+    )
+
+
+def resolve_patterns(workspace: Workspace, patterns: Iterable[str]) -> tuple[Selection, ...]:
+    """Return which dossiers of which packages patterns name, without reading any of them.
+
+    Raises:
+        LabelError: if a pattern is malformed or names no package or dossier, with the nearest one.
+        VisibilityError: if a package named can reach an audit source.
+    """
+    audit = audited(workspace)
+    found: list[Selection] = []
+    for text in patterns:
+        pattern = parse_pattern(text)
+        packages = _packages(workspace, pattern)
+        for package in packages:
+            check_package(workspace, package, audit)
+        selected = [item for package in packages for item in _dossiers(workspace, pattern, package)]
+        if not selected:
+            raise LabelError(f"`{text}` matches nothing", hint="`gsum query //...` lists all targets")
+        found += selected
+    return tuple(dict.fromkeys(found))
+
+
+def check_acyclic(actions: Mapping[str, Action]) -> tuple[str, ...]:
+    """Return the labels of actions, children before parents.
+
+    Raises:
+        DeclarationError: naming a cycle, or a child that no rule made.
+    """
+    order: list[str] = []
+    done: set[str] = set()
+    for start in actions:
+        path: dict[str, None] = {}
+        stack = [(start, False)]
+        while stack:
+            label, leaving = stack.pop()
+            if leaving:
+                path.popitem()
+                done.add(label)
+                order.append(label)
+                continue
+            if label in done:
+                continue
+            if label in path:
+                raise _cycle(list(path), label)
+            if label not in actions:
+                raise DeclarationError(f"`{next(reversed(path), start)}` needs `{label}`, which does not exist")
+            path[label] = None
+            stack.append((label, True))
+            stack += [(child, False) for child in reversed(actions[label].children)]
+    return tuple(order)
+
+
+def _cycle(path: list[str], label: str) -> DeclarationError:
+    cycle = [*path[path.index(label) :], label]
+    return DeclarationError(
+        f"`{label}` depends on itself", facts={"cycle": " → ".join(cycle)}, hint="remove one of the references"
+    )
+
+
+def _packages(workspace: Workspace, pattern: Pattern) -> list[str]:
+    found = [package for package in workspace.packages if pattern.covers_package(package)]
+    if found or (pattern.extent is Extent.TREE and not pattern.package):
+        return found
+    name = pattern.package
+    if name in workspace.sources or name in ("prompt", "schema", "toolchain"):
+        raise LabelError(
+            f"`{pattern.text}` names an input, not a target",
+            hint=f"`gsum query 'rdeps {pattern.text}'` lists what uses it",
+        )
+    hint = suggest(name, workspace.packages, "the packages are")
+    close = nearest(name, workspace.packages)
+    if close is not None:
+        hint = f"did you mean `{pattern.text.replace(name, close, 1)}`?"
+    raise LabelError(f"package `{name}` is not declared", facts={"label": pattern.text}, hint=hint)
+
+
+def _dossiers(workspace: Workspace, pattern: Pattern, package: str) -> list[Selection]:
+    source = workspace.packages[package].sources
+    if pattern.extent in (Extent.PACKAGE, Extent.TREE, Extent.ROOTS):
+        part = "root" if pattern.extent is Extent.ROOTS else None
+        return [Selection(pattern.text, package, name, part) for name in list_dossiers(workspace, source)]
+    if not has_dossier(workspace, source, pattern.name):
+        close = nearest(pattern.name, list_dossiers(workspace, source))
+        label = str(Label(package, close, pattern.part)) if close else None
+        message = f"source `{source}` has no dossier `{pattern.name}`"
+        raise unknown(pattern.text, message, label, f"`gsum query //{package}:all` lists the dossiers")
+    part = None if pattern.extent is Extent.PARTS else pattern.part or "root"
+    return [Selection(pattern.text, package, pattern.name, part)]
+
+
+def _snapshots(
+    workspace: Workspace, selections: tuple[Selection, ...], principal: str, digests: Digests | None
+) -> dict[tuple[str, str], Snapshot]:
+    """Survey every dossier before a document of any is opened, then read them."""
+    audit = audited(workspace)
+    surveys: dict[tuple[str, str], Survey] = {}
+    for selection in selections:
+        pair = (workspace.packages[selection.package].sources, selection.dossier)
+        if pair not in surveys:
+            surveys[pair] = survey(workspace, *pair, principal, audit)
+    return {pair: read_survey(workspace, surveyed, digests) for pair, surveyed in surveys.items()}
+
+
+def _expand(
+    workspace: Workspace, name: str, taken: Snapshot, toolchain: str | None, rules: Mapping[str, Rule]
+) -> tuple[Action, ...]:
+    package = workspace.packages[name]
+    chosen = None
+    if isinstance(package, SummaryTreePackage):
+        chosen = toolchain or package.toolchain or workspace.section.default_toolchain
+    return rules[str(package.__struct_config__.tag)].expand(name, package, taken, chosen)
+
+
+def _outline(workspace: Workspace, package: str, dossier: str, rules: Mapping[str, Rule]) -> tuple[Action, ...]:
+    return _expand(workspace, package, outline(workspace, workspace.packages[package].sources, dossier), None, rules)
+
+
+def _add(actions: dict[str, Action], expanded: tuple[Action, ...]) -> None:
+    for action in expanded:
+        if action.label in actions:
+            raise DeclarationError(f"target `{action.label}` is declared twice", hint="rename one of the two")
+        actions[action.label] = action
+
+
+def _requested(selection: Selection, expanded: tuple[Action, ...]) -> list[str]:
+    labels = [action.label for action in expanded]
+    if selection.part is None:
+        return labels
+    wanted = str(Label(selection.package, selection.dossier, selection.part))
+    if wanted not in labels:
+        close = nearest(wanted, labels)
+        hint = f"`gsum query //{selection.package}:{selection.dossier}/...` lists its parts"
+        raise unknown(selection.pattern, f"target `{wanted}` does not exist", close, hint)
+    return [wanted]
+
+
+def _closure(actions: dict[str, Action], requested: tuple[str, ...]) -> ActionGraph:
+    order = check_acyclic(actions)
+    needed = set(requested)
+    for label in reversed(order):
+        if label in needed:
+            needed.update(actions[label].children)
+    return ActionGraph({label: actions[label] for label in order if label in needed}, requested)
+
+
+def _check_toolchain(workspace: Workspace, packages: set[str], toolchain: str | None) -> None:
+    if toolchain is None:
+        return
+    if toolchain not in workspace.toolchains:
+        hint = suggest(toolchain, workspace.toolchains, "the toolchains declared are")
+        raise LabelError(f"toolchain `{toolchain}` is not declared", hint=hint)
+    strength = workspace.toolchains[toolchain].grammar.strength
+    for name in sorted(packages):
+        package = workspace.packages[name]
+        if reason := checks.mismatch(package, workspace.schemas[package.schema], strength):
+            raise DeclarationError(
+                reason, facts={"package": name, "toolchain": toolchain}, hint="choose another toolchain"
+            )

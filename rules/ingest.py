@@ -1,0 +1,318 @@
+"""Ingestion: dossiers and documents from the disk to snapshots and canonical texts. All I/O below the loader.
+
+No error names or holds anything of a document's content, and an ineligible document's file is neither
+opened, looked up nor resolved.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from gsum.rules import paths
+from gsum.rules.config import Source, Workspace
+from gsum.rules.labels import NAME, document_label
+from gsum.rules.manifest import MANIFEST, Document, Dossier, parse_manifest, plain_dossier
+from gsum.rules.snapshot import Scope, Snapshot
+from gsum.rules.toml import DeclarationError, TomlText
+from gsum.rules.visibility import Audited, audited, check_path
+from gsum.store.digests import Digest, blob_digest
+from gsum.store.errors import ExitCode, GsumError
+
+MANIFEST_MAX_BYTES = 16_777_216
+PLAIN_VERSION_LENGTH = 16
+"""Hex digits of a content digest that name the version of a plain file."""
+
+
+class SourceChanged(GsumError):  # noqa: N818 - it names the event, as the exit code does
+    """A document's file is no longer what the snapshot says."""
+
+    exit_code = ExitCode.STALE
+
+
+class Digests(Protocol):
+    """Where a snapshot gets the digests of readable documents.
+
+    An implementation may answer from an index for a file that `read_document` accepted before and that is
+    unchanged since; it must not answer for any other.
+    """
+
+    def digest(self, path: str, max_bytes: int) -> Digest:
+        """Return the blob digest of a valid document; raise DeclarationError where it is none."""
+
+
+class FileDigests:
+    """Digests read from the files each time."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def digest(self, path: str, max_bytes: int) -> Digest:
+        """Read, validate and hash a document."""
+        data, _ = read_document(self._root, path, max_bytes)
+        return blob_digest(data)
+
+
+class Surveyed(msgspec.Struct, frozen=True):
+    """A document before its text is read. `version` and `path` (relative to the root) are null unless readable."""
+
+    id: str
+    active: bool
+    eligible: bool
+    access_revision: int
+    version: str | None
+    path: str | None
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """A dossier for one principal, with rights, paths and visibility checked and no document opened."""
+
+    source: str
+    dossier: str
+    title: str
+    principal: str
+    documents: tuple[Surveyed, ...]
+
+
+def list_dossiers(workspace: Workspace, source: str) -> tuple[str, ...]:
+    """Return the dossiers of a source, sorted by name: its subfolders, hidden ones skipped.
+
+    Raises:
+        DeclarationError: if the source's folder can't be listed or a folder's name can't stand in a label.
+    """
+    declared = workspace.sources[source]
+    try:
+        entries = sorted(Path(workspace.root, declared.path).iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        raise _unreadable(f"the folder of source `{source}` can't be listed", declared.path, error) from None
+    names = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    for name in names:
+        if not _fit(name):
+            shown = ascii(name)[1:-1] if not name.isprintable() else name
+            raise DeclarationError(
+                f"the folder `{shown}` of source `{source}` can't be named in a label",
+                facts={"folder": f"{declared.path}/{shown}"},
+                hint="rename it: a dossier's name has no space, `/`, `:`, quote, bracket or operator, and is not `all`",
+            )
+    return tuple(names)
+
+
+def has_dossier(workspace: Workspace, source: str, dossier: str) -> bool:
+    """Whether a source has a folder of this name."""
+    return _fit(dossier) and os.path.isdir(Path(workspace.root, workspace.sources[source].path, dossier))  # noqa: PTH112 - no error on long names
+
+
+def load_dossier(workspace: Workspace, source: str, dossier: str, audit: Audited | None = None) -> Dossier:
+    """Read a dossier's manifest, or list its plain folder.
+
+    Raises:
+        DeclarationError: if the manifest is wrong or the folder has no documents.
+        VisibilityError: if the folder or the manifest is a link into an audit source.
+    """
+    audit = audited(workspace) if audit is None else audit
+    folder = paths.join(workspace.sources[source].path, dossier)
+    manifest = paths.join(folder, MANIFEST)
+    for path in (folder, manifest):
+        _resolve(workspace, (f"//{source}:{dossier}", path), path, audit)
+    if os.path.lexists(Path(workspace.root, manifest)):  # a dangling link is an error, never a plain folder
+        data = _read(workspace.root, manifest, MANIFEST_MAX_BYTES, "manifest")
+        return parse_manifest(TomlText(manifest, _decode(data, manifest, "manifest")), source, dossier)
+    try:
+        entries = list(Path(workspace.root, folder).iterdir())
+    except OSError as error:
+        raise _unreadable(f"dossier `{dossier}` can't be listed", folder, error) from None
+    files = tuple(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
+    if not files:
+        raise DeclarationError(
+            f"dossier `{dossier}` has no documents", facts={"folder": folder}, hint=f"add files or a `{MANIFEST}`"
+        )
+    for name in files:
+        if not name.isascii() and any("\udc80" <= character <= "\udcff" for character in name):
+            raise DeclarationError(
+                f"dossier `{dossier}` has a file whose name is not UTF-8",
+                facts={"folder": folder, "name": ascii(name)[1:-1]},
+                hint="rename the file",
+            )
+    return plain_dossier(source, dossier, files)
+
+
+def survey(workspace: Workspace, source: str, dossier: str, principal: str, audit: Audited | None = None) -> Survey:
+    """Load a dossier for a principal and check the path of each readable document; open none.
+
+    Raises:
+        DeclarationError: on a bad manifest, or a readable document that is missing, no regular file or elsewhere.
+        VisibilityError: if a readable document is a link into an audit source.
+    """
+    audit = audited(workspace) if audit is None else audit
+    loaded = load_dossier(workspace, source, dossier, audit)
+    rows = tuple(
+        _survey_document(workspace, loaded, number, principal, audit) for number in range(len(loaded.documents))
+    )
+    return Survey(source, dossier, loaded.title, principal, rows)
+
+
+def outline(workspace: Workspace, source: str, dossier: str) -> Snapshot:
+    """Return a snapshot that grants nothing: enough to list the labels of a dossier without reading a document."""
+    loaded = load_dossier(workspace, source, dossier)
+    scopes = tuple(Scope(document.id, not document.withdrawn, False, 0, None, None) for document in loaded.documents)
+    return Snapshot(source, dossier, loaded.title, "", scopes, {})
+
+
+def snapshot(
+    workspace: Workspace, source: str, dossier: str, principal: str, digests: Digests | None = None
+) -> Snapshot:
+    """Survey a dossier and read its readable documents.
+
+    Raises:
+        DeclarationError, VisibilityError: as `survey`; and if a document is empty, too large or not UTF-8.
+    """
+    return read_survey(workspace, survey(workspace, source, dossier, principal), digests)
+
+
+def read_survey(workspace: Workspace, surveyed: Survey, digests: Digests | None = None) -> Snapshot:
+    """Return the snapshot of a survey, with the digests of its readable documents."""
+    digests = digests or FileDigests(workspace.root)
+    limit = workspace.sources[surveyed.source].max_bytes
+    scopes: list[Scope] = []
+    for row in surveyed.documents:
+        text = digests.digest(row.path, limit) if row.path is not None else None
+        version = text[:PLAIN_VERSION_LENGTH] if text is not None and row.version is None else row.version
+        scopes.append(Scope(row.id, row.active, row.eligible, row.access_revision, version, text))
+    found = {row.id: row.path for row in surveyed.documents if row.path is not None}
+    return Snapshot(surveyed.source, surveyed.dossier, surveyed.title, surveyed.principal, tuple(scopes), found)
+
+
+def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[bytes, str]:
+    """Read a readable document of a snapshot again: its exact bytes and its canonical text.
+
+    Raises:
+        SourceChanged: if the file is no longer the one that the snapshot was taken of.
+        KeyError: if the document is not readable in the snapshot.
+    """
+    path = taken.paths[document]
+    expected = next(scope.text for scope in taken.scopes if scope.id == document)
+    label = str(document_label(taken.source, taken.dossier, document))
+    hint = "build again: the snapshot is taken anew"
+    try:
+        _resolve(workspace, (label, path), path, audited(workspace))
+        data, text = read_document(workspace.root, path, workspace.sources[taken.source].max_bytes)
+    except DeclarationError as error:
+        facts = {"file": path, "now": error.message}
+        raise SourceChanged(f"document `{document}` can't be read any more", facts=facts, hint=hint) from None
+    if blob_digest(data) != expected:
+        raise SourceChanged(f"document `{document}` changed while it was in use", facts={"file": path}, hint=hint)
+    return data, text
+
+
+def read_document(root: str, path: str, max_bytes: int) -> tuple[bytes, str]:
+    """Read a document: its exact bytes, and its canonical text, which is their UTF-8 decoding and nothing else.
+
+    Raises:
+        DeclarationError: if it is missing, no regular file, larger than `max_bytes`, not UTF-8 or without a
+            non-empty line.
+    """
+    data = _read(root, path, max_bytes, "document")
+    text = _decode(data, path, "document")
+    if not text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").strip():
+        raise DeclarationError(
+            f"document `{path}` is empty", facts={"file": path}, hint="write a line, or withdraw the document"
+        )
+    return data, text
+
+
+def _survey_document(workspace: Workspace, dossier: Dossier, number: int, principal: str, audit: Audited) -> Surveyed:
+    document = dossier.documents[number]
+    eligible, revision = document.rights(principal)
+    active = not document.withdrawn
+    if not (active and eligible):
+        return Surveyed(document.id, active, eligible, revision, None, None)
+    source = workspace.sources[dossier.source]
+    path = paths.join(paths.join(source.path, dossier.name), document.path)
+    label = str(document_label(dossier.source, dossier.name, document.id))
+    problem = _problem(workspace, source, (label, path), path, audit)
+    if problem is not None:
+        raise _bad_file(dossier, number, document, path, problem)
+    return Surveyed(document.id, active, eligible, revision, document.version, path)
+
+
+def _problem(workspace: Workspace, source: Source, chain: tuple[str, ...], path: str, audit: Audited) -> str | None:
+    """Return why a readable document's file can't be used, looking at its place, kind and size alone."""
+    try:
+        real = _resolve(workspace, chain, path, audit)
+        status = real.stat()
+    except DeclarationError:
+        return "leads outside the workspace"
+    except FileNotFoundError:
+        return "does not exist"
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is no regular file"
+    if status.st_size > source.max_bytes:
+        return f"has {status.st_size} bytes, and `{source.name}` admits {source.max_bytes}"
+    return None
+
+
+def _bad_file(dossier: Dossier, number: int, document: Document, path: str, problem: str) -> DeclarationError:
+    message = f"the file of document `{document.id}` {problem}"
+    if dossier.manifest is None or document.version is None:
+        return DeclarationError(message, facts={"file": path}, hint="remove or replace it")
+    at = ("documents", number, "versions", document.version)
+    return dossier.manifest.error(message, at, hint="correct the path, or withdraw the document")
+
+
+def _resolve(workspace: Workspace, chain: tuple[str, ...], path: str, audit: Audited) -> Path:
+    real = paths.resolve(workspace.root, path)
+    check_path(chain, real, audit)
+    if not paths.inside(real, paths.resolve(workspace.root, "")):
+        raise DeclarationError(
+            f"`{path}` leads outside the workspace", facts={"path": path}, hint="keep sources inside the workspace"
+        )
+    return real
+
+
+def _read(root: str, path: str, max_bytes: int, noun: str) -> bytes:
+    file = Path(root, path)
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DeclarationError(f"{noun} `{path}` is no regular file", facts={"file": path})
+        size = status.st_size
+        if size <= max_bytes:
+            with file.open("rb") as stream:
+                data = stream.read(max_bytes + 1)
+            size = len(data)
+    except OSError as error:
+        raise _unreadable(f"{noun} `{path}` can't be read", path, error) from None
+    if size > max_bytes:
+        raise DeclarationError(
+            f"{noun} `{path}` has {size} bytes or more and {max_bytes} are admitted",
+            facts={"file": path, "bytes": size, "max_bytes": max_bytes},
+            hint="split it, or raise `max_bytes` of its source",
+        )
+    return data
+
+
+def _decode(data: bytes, path: str, noun: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DeclarationError(
+            f"{noun} `{path}` is not UTF-8 at byte {error.start}",
+            facts={"file": path, "byte": error.start},
+            hint="save it as UTF-8",
+        ) from None
+
+
+def _unreadable(message: str, path: str, error: OSError) -> DeclarationError:
+    return DeclarationError(
+        message, facts={"path": path, "why": error.strerror}, hint="check that it exists and is readable"
+    )
+
+
+def _fit(name: str) -> bool:
+    return NAME.fullmatch(name) is not None and name != "all" and not any("\ud800" <= c <= "\udfff" for c in name)

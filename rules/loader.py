@@ -1,0 +1,286 @@
+"""BUILD.toml, subpackages and prompt files to a validated `Workspace`: the I/O of declarations.
+
+After it every name that is used is declared. It opens no document and no manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gsum.rules import checks, paths, visibility
+from gsum.rules.config import (
+    BuildFile,
+    PackageSection,
+    Prompt,
+    PromptFile,
+    PromptSection,
+    SchemaSection,
+    Source,
+    SourcesSection,
+    SubBuildFile,
+    SummaryTreePackage,
+    Visibility,
+    Workspace,
+)
+from gsum.rules.labels import PACKAGE_SEGMENT, RESERVED
+from gsum.rules.locate import Path as TomlPath
+from gsum.rules.locate import Point
+from gsum.rules.toml import DeclarationError, TomlText, decode, dotted, suggest
+
+BUILD_FILE = "BUILD.toml"
+PROMPT_MAX_BYTES = 1_048_576
+
+V = TypeVar("V")
+_WORKSPACE = re.compile(rb"^[ \t]*(?:\[[ \t]*workspace[ \t]*\]|workspace[ \t]*[.=])", re.MULTILINE)
+
+
+class _Unit(msgspec.Struct, frozen=True):
+    """One BUILD.toml: its folder ('' for the root's), its text and its sections."""
+
+    folder: str
+    text: TomlText
+    file: BuildFile | SubBuildFile
+
+    def full(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest folder at or above `start` whose BUILD.toml has a `[workspace]`.
+
+    Raises:
+        DeclarationError: if there is none.
+    """
+    start = start.absolute()
+    for folder in (start, *start.parents):
+        file = folder / BUILD_FILE
+        try:
+            if file.is_file() and _WORKSPACE.search(file.read_bytes()):
+                return folder
+        except OSError:
+            continue
+    raise DeclarationError(
+        f"no `{BUILD_FILE}` with a `[workspace]` here or above",
+        facts={"looked from": str(start)},
+        hint="change to a workspace, or name it with `--workspace DIR`",
+    )
+
+
+def load_workspace(root: Path) -> Workspace:
+    """Read and cross-check all declarations of a workspace.
+
+    Raises:
+        DeclarationError: with file, line, column and an excerpt of the place.
+        VisibilityError: if a prompt's file stands in an audit source.
+    """
+    text = _read_build_file(root, BUILD_FILE)
+    file = decode(text, BuildFile)
+    main = _Unit("", text, file)
+    units = (main, *_subpackages(root, main, file.workspace.subpackages))
+    for unit in units:
+        _check_names(unit)
+    sources = dict(item for unit in units for item in _sources(root, unit))
+    workspace = Workspace(
+        root=str(root),
+        section=file.workspace,
+        sources=sources,
+        toolchains=file.toolchain,
+        numerics=file.numerics,
+        prompts={},
+        schemas={unit.full(name): schema for unit in units for name, schema in unit.file.schema.items()},
+        packages={},
+    )
+    _check_sections(units, file)
+    prompts = dict(item for unit in units for item in _prompts(workspace, unit))
+    workspace = msgspec.structs.replace(workspace, prompts=prompts)
+    packages = {unit.full(name): _resolved(workspace, unit, name) for unit in units for name in unit.file.package}
+    return msgspec.structs.replace(workspace, packages=packages)
+
+
+def _read_build_file(root: Path, file: str) -> TomlText:
+    return TomlText(file, _read_text(root, file, None))
+
+
+def _read_text(root: Path, file: str, limit: int | None) -> str:
+    hint = "check that it exists, is a file and is readable"
+    try:
+        with (root / file).open("rb") as stream:
+            data = stream.read(-1 if limit is None else limit + 1)
+    except OSError as error:
+        why = {"file": str(root / file), "why": error.strerror}
+        raise DeclarationError(f"`{file}` can't be read", facts=why, hint=hint) from None
+    if limit is not None and len(data) > limit:
+        raise DeclarationError(f"`{file}` is larger than {limit} bytes", facts={"file": file}, hint="shorten it")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        facts: dict[str, object] = {"file": file, "line": line, "byte": error.start}
+        raise DeclarationError(f"`{file}` is not UTF-8", facts=facts, hint="save it as UTF-8") from None
+
+
+def _subpackages(root: Path, main: _Unit, folders: tuple[str, ...]) -> Iterator[_Unit]:
+    top = paths.resolve(root, "")
+    seen = {top: "the root"}
+    for number, folder in enumerate(folders):
+        at: TomlPath = ("workspace", "subpackages", number)
+        if any(not PACKAGE_SEGMENT.fullmatch(segment) for segment in folder.split("/")) and folder.strip("./"):
+            hint = "write a folder as `reports` or `reports/legal`, relative to the workspace"
+            raise main.text.error(f"`{folder}` is no name for a subpackage", at, hint=hint)
+        if ".." in folder.split("/"):
+            raise main.text.error("a subpackage leaves the workspace by `..`", at)
+        real = paths.resolve(root, folder)
+        if real in seen or real in top.parents:
+            message = (
+                f"subpackages form a cycle: the root lists `{folder}`, which is the root itself"
+                if real == top
+                else f"subpackage `{folder}` is the same folder as {seen[real]}"
+                if real in seen
+                else f"subpackages form a cycle: `{folder}` holds the workspace"
+            )
+            raise main.text.error(message, at, hint="remove it from `subpackages`")
+        if not paths.inside(real, top):
+            raise main.text.error(f"subpackage `{folder}` leads outside the workspace", at)
+        seen[real] = f"subpackage `{folder}`"
+        if not (root / folder / BUILD_FILE).is_file():
+            raise main.text.error(f"`{folder}` has no `{BUILD_FILE}`", at, hint="write one, or remove the subpackage")
+        text = _read_build_file(root, f"{folder}/{BUILD_FILE}")
+        yield _Unit(folder, text, decode(text, SubBuildFile))
+
+
+def _check_names(unit: _Unit) -> None:
+    """Refuse names that labels can't hold, reserved names, and a package named as a source."""
+    tables: dict[str, Mapping[str, object]] = {
+        "sources": unit.file.sources,
+        "prompt": unit.file.prompt,
+        "schema": unit.file.schema,
+        "package": unit.file.package,
+    }
+    if isinstance(unit.file, BuildFile):
+        tables |= {"toolchain": unit.file.toolchain, "numerics": unit.file.numerics}
+    for section, table in tables.items():
+        for name in table:
+            at = (section, name)
+            if not PACKAGE_SEGMENT.fullmatch(name):
+                hint = "names are letters, digits, `.`, `_` and `-`"
+                raise unit.text.error(f"`{dotted(at)}` has no valid name", at, point=Point.KEY, hint=hint)
+            if section in ("sources", "package") and unit.full(name) in RESERVED:
+                hint = f"`//{name}:…` names the {name}s of the workspace: choose another name"
+                raise unit.text.error(f"the name `{name}` is reserved", at, point=Point.KEY, hint=hint)
+    for name in unit.file.package:
+        if name in unit.file.sources:
+            message = f"`//{unit.full(name)}:…` would name both a package and a source"
+            raise unit.text.error(message, ("package", name), point=Point.KEY, hint="rename one of the two")
+
+
+def _sources(root: Path, unit: _Unit) -> Iterator[tuple[str, Source]]:
+    for name, section in unit.file.sources.items():
+        at: TomlPath = ("sources", name, "path")
+        if reason := paths.refusal(section.path):
+            hint = "a path is relative to its BUILD.toml and stays inside the workspace"
+            raise unit.text.error(f"the path of source `{name}` {reason}", at, hint=hint)
+        yield unit.full(name), _source(root, unit, name, section)
+
+
+def _source(root: Path, unit: _Unit, name: str, section: SourcesSection) -> Source:
+    path = paths.join(unit.folder, section.path)
+    at: TomlPath = ("sources", name, "path")
+    if not paths.inside(paths.resolve(root, path), paths.resolve(root, "")):
+        raise unit.text.error(f"the path of source `{name}` leads outside the workspace", at)
+    if section.visibility is Visibility.INFERENCE and not (root / path).is_dir():
+        raise unit.text.error(
+            f"the path of source `{name}` is not a folder", at, hint=f"create `{path}`, or correct it"
+        )
+    return Source(unit.full(name), path, section.visibility, section.max_bytes)
+
+
+def _check_sections(units: tuple[_Unit, ...], main: BuildFile) -> None:
+    text = units[0].text
+    for unit in units:
+        for name, schema in unit.file.schema.items():
+            checks.check_schema(unit.text, ("schema", name), schema)
+    for name, toolchain in main.toolchain.items():
+        checks.check_toolchain(text, ("toolchain", name), toolchain, main.numerics)
+    default = main.workspace.default_toolchain
+    if default not in main.toolchain:
+        hint = suggest(default, main.toolchain, "the toolchains declared are")
+        raise text.error(f"toolchain `{default}` is not declared", ("workspace", "default_toolchain"), hint=hint)
+
+
+def _prompts(workspace: Workspace, unit: _Unit) -> Iterator[tuple[str, Prompt]]:
+    for name, section in unit.file.prompt.items():
+        system = _prompt_text(workspace, unit, name, "system", section)
+        instruction = _prompt_text(workspace, unit, name, "instruction", section)
+        yield unit.full(name), Prompt(system, instruction, section.examples)
+
+
+def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section: PromptSection) -> str:
+    value: str | PromptFile = getattr(section, key)
+    if isinstance(value, str):
+        return value
+    at: TomlPath = ("prompt", name, key)
+    if reason := paths.refusal(value.file):
+        raise unit.text.error(f"the file of `{dotted(at)}` {reason}", at, hint="a prompt's file stays in the workspace")
+    root = Path(workspace.root)
+    path = paths.join(unit.folder, value.file)
+    real = paths.resolve(root, path)
+    visibility.check_path((f"//prompt:{unit.full(name)}", path), real, visibility.audited(workspace))
+    if not paths.inside(real, paths.resolve(root, "")):
+        raise unit.text.error(f"the file of `{dotted(at)}` leads outside the workspace", at)
+    if not real.is_file():
+        raise unit.text.error(f"the file of `{dotted(at)}` does not exist", at, hint=f"create `{path}`, or correct it")
+    text = _read_text(root, path, PROMPT_MAX_BYTES)
+    if not text.strip():
+        raise unit.text.error(f"the file of `{dotted(at)}` is empty", at)
+    return text
+
+
+def _resolved(workspace: Workspace, unit: _Unit, name: str) -> PackageSection:
+    """Return a package with full names in place of the names as written, all of them declared."""
+    package = unit.file.package[name]
+    at: TomlPath = ("package", name)
+    sources = _reference(unit, (*at, "sources"), package.sources, workspace.sources, "source")
+    schema = _reference(unit, (*at, "schema"), package.schema, workspace.schemas, "schema")
+    resolved: PackageSection
+    strength = None
+    if isinstance(package, SummaryTreePackage):
+        toolchain = package.toolchain or workspace.section.default_toolchain
+        strength = _declared(unit, (*at, "toolchain"), toolchain, workspace.toolchains, "toolchain").grammar.strength
+        resolved = msgspec.structs.replace(
+            package,
+            sources=sources,
+            schema=schema,
+            map_prompt=_reference(unit, (*at, "map_prompt"), package.map_prompt, workspace.prompts, "prompt"),
+            reduce_prompt=_reference(unit, (*at, "reduce_prompt"), package.reduce_prompt, workspace.prompts, "prompt"),
+        )
+    else:
+        resolved = msgspec.structs.replace(package, sources=sources, schema=schema)
+    declared: SchemaSection = workspace.schemas[schema]
+    if reason := checks.mismatch(resolved, declared, strength):
+        raise unit.text.error(reason, (*at, "schema"), hint=f"add a `fact_pattern` to `[schema.{package.schema}]`")
+    return resolved
+
+
+def _reference(unit: _Unit, at: TomlPath, name: str, declared: Mapping[str, object], noun: str) -> str:
+    """Return the full name that a name means: the file's own first, then the root's."""
+    for candidate in (unit.full(name), name):
+        if candidate in declared and "/" not in name:
+            return candidate
+    prefix = f"{unit.folder}/" if unit.folder else ""
+    own = [full.removeprefix(prefix) for full in declared if full.startswith(prefix)]
+    known = [full for full in (*own, *declared) if "/" not in full]
+    raise unit.text.error(
+        f"{noun} `{name}` is not declared", at, hint=suggest(name, known, f"the {noun}s declared are")
+    )
+
+
+def _declared(unit: _Unit, at: TomlPath, name: str, declared: Mapping[str, V], noun: str) -> V:
+    if name not in declared:
+        hint = suggest(name, declared, f"the {noun}s declared are")
+        raise unit.text.error(f"{noun} `{name}` is not declared", at, hint=hint)
+    return declared[name]

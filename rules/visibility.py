@@ -1,0 +1,91 @@
+"""The visibility rule: nothing that inference reads may touch a source with `visibility = "audit"`.
+
+Touching is by declared name or by real path, in either direction. Resolves links, opens no document.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gsum.rules import paths
+from gsum.rules.config import Visibility, Workspace
+from gsum.rules.graph import ActionGraph
+from gsum.store.errors import ExitCode, GsumError
+
+Audited = tuple[tuple[str, Path], ...]
+"""Names and real paths of the audit sources."""
+
+
+class VisibilityError(GsumError):
+    """An inference target can reach a source that only audit rules may see."""
+
+    exit_code = ExitCode.DECLARATION
+
+    def __init__(self, chain: tuple[str, ...], source: str) -> None:
+        super().__init__(
+            f"`{chain[0]}` can reach `{source}`, which only audit rules may see",
+            facts={"path": " → ".join((*chain, f"//{source}"))},
+            hint='remove the reference; a source with `visibility = "audit"` never informs a summary',
+        )
+
+
+def audited(workspace: Workspace) -> Audited:
+    """Return the audit sources with their real paths."""
+    return tuple(
+        (name, paths.resolve(workspace.root, source.path))
+        for name, source in workspace.sources.items()
+        if source.visibility is Visibility.AUDIT
+    )
+
+
+def check_package(workspace: Workspace, package: str, audit: Audited) -> None:
+    """Refuse a package of an inference rule whose sources touch an audit source.
+
+    Every rule kind of today is one of inference: an audit rule would be exempt here.
+
+    Raises:
+        VisibilityError: with the path of the reference.
+    """
+    name = workspace.packages[package].sources
+    source = workspace.sources[name]
+    if source.visibility is Visibility.AUDIT:
+        raise VisibilityError((f"//{package}",), name)
+    check_path((f"//{package}", f"//{name}", source.path), paths.resolve(workspace.root, source.path), audit)
+
+
+def check_path(chain: tuple[str, ...], real: Path, audit: Audited) -> None:
+    """Refuse a real path that touches an audit source; `chain` says how it is reached.
+
+    Raises:
+        VisibilityError: with the chain and the source.
+    """
+    for name, folder in audit:
+        if paths.overlap(real, folder):
+            raise VisibilityError(chain, name)
+
+
+def check_graph(workspace: Workspace, graph: ActionGraph) -> None:
+    """Refuse a graph in which an action below a requested target names an audit source or a path inside one.
+
+    Holds whatever a rule kind emitted. Paths are compared as declared: links were followed at ingestion.
+
+    Raises:
+        VisibilityError: with the chain of labels from the requested target down.
+    """
+    folders = tuple(
+        (name, Path(source.path)) for name, source in workspace.sources.items() if source.visibility is Visibility.AUDIT
+    )
+    names = {name for name, _ in folders}
+    seen: set[str] = set()
+    stack: list[tuple[str, ...]] = [(label,) for label in reversed(graph.requested)]
+    while stack:
+        chain = stack.pop()
+        if chain[-1] in seen:
+            continue
+        seen.add(chain[-1])
+        action = graph.actions[chain[-1]]
+        if action.source in names:
+            raise VisibilityError(chain, action.source)
+        if action.path is not None:
+            check_path((*chain, action.path), Path(action.path), folders)
+        stack += [(*chain, child) for child in reversed(action.children)]
