@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable
 
@@ -19,7 +20,7 @@ from gsum.rules.claims import Status
 from gsum.rules.config import Workspace
 from gsum.rules.graph import ActionGraph
 from gsum.store.api import Store
-from gsum.store.errors import ExitCode
+from gsum.store.errors import ExitCode, StoreError
 from gsum.store.records import ActionEntry, How, InvocationRecord, InvocationStatus
 from gsum.store.version import VERSION
 
@@ -125,6 +126,16 @@ class Build:
             targets=len(self._graph.actions),
         )
         self._store.begin(record)
+        try:
+            report = self._run(started)
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                self._store.finish(msgspec.structs.replace(record, status=InvocationStatus.FAILED))
+            raise
+        self._store.finish(_closed(record, report))
+        return report
+
+    def _run(self, started: float) -> BuildReport:
         plan: Plan[ActionEntry] = Plan(self._graph)
         if self._options.full:
             while plan.unknown:
@@ -136,7 +147,6 @@ class Build:
         differences = self._differences() if self._options.full else ()
         report = self._report(plan, differences, self._clock.monotonic() - started)
         self._emit(BuildFinished(self.invocation, report.status.value, report.exit_code, report.seconds))
-        self._store.finish(_closed(record, report))
         return report
 
     def _emit(self, event: Event) -> None:

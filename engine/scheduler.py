@@ -267,10 +267,11 @@ class Scheduler:
 
     def _drain(self) -> None:
         """Keep what executors have already finished, give up the rest."""
+        if not self._in_flight:
+            return
         for executor in self._executors.values():
-            if self._in_flight:
-                for outcome in executor.wait(0):
+            executor.cancel()
+            for outcome in executor.wait(0):
+                if isinstance(outcome, Generated):
                     self._take(outcome)
-            if self._in_flight:
-                executor.cancel()
         self._in_flight.clear()

@@ -15,8 +15,9 @@ from gsum.engine.keys import KeySet, compute_keys
 from gsum.rules.analysis import analyse
 from gsum.rules.config import Workspace
 from gsum.rules.graph import Action, ActionGraph
-from gsum.rules.ingest import read_document
+from gsum.rules.ingest import read_text
 from gsum.rules.loader import load_workspace
+from gsum.rules.snapshot import Snapshot
 
 
 class Universe(msgspec.Struct, frozen=True):
@@ -48,5 +49,9 @@ class WorkspaceDocuments:
 
     def read(self, action: Action) -> DocumentText:
         """Read a readable leaf's document; it must hash to what the action's scope says."""
-        data, text = read_document(self._workspace, action)
+        scope, path = action.scope, action.path
+        if scope is None or path is None:
+            raise ValueError(f"`{action.label}` has no readable document")
+        alone = Snapshot(action.source, action.dossier, "", action.principal, (scope,), {scope.id: path})
+        data, text = read_text(self._workspace, alone, scope.id)
         return DocumentText(data, text)

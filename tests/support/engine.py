@@ -1,0 +1,94 @@
+"""Builds in process, for tests that assert what ran: the event log is the assertion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gsum.engine.build import Build, BuildOptions, BuildReport
+from gsum.engine.events import AnyEvent, Event
+from gsum.engine.executors.protocol import Executor
+from gsum.engine.inputs import decode_result
+from gsum.engine.scheduler import Clock
+from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
+from gsum.rules.claims import Result
+from gsum.store.api import Store
+from support.fake_executor import FakeExecutor
+
+
+class TickingClock:
+    """A clock that moves on by one second whenever it is asked."""
+
+    def __init__(self) -> None:
+        self._ticks = 0
+
+    def monotonic(self) -> float:
+        self._ticks += 1
+        return float(self._ticks)
+
+    def now(self) -> str:
+        self._ticks += 1
+        minutes, seconds = divmod(self._ticks, 60)
+        return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:{seconds:02}Z"
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.now, self.monotonic)
+
+
+class Built:
+    """A finished build: its universe, report and events."""
+
+    def __init__(self, universe: Universe, report: BuildReport, events: list[Event]) -> None:
+        self.universe, self.report, self.events = universe, report, events
+
+    def ran(self) -> tuple[str, ...]:
+        """The parts that were recomputed, in order, without package and dossier when there is one of each."""
+        return tuple(label.rsplit("/", 1)[-1] for label in self.report.recomputed)
+
+    def of(self, kind: type[AnyEvent]) -> list[AnyEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def run_build(
+    root: Path,
+    store: Store,
+    *patterns: str,
+    executor: Executor | None = None,
+    principal: str | None = None,
+    toolchain: str | None = None,
+    full: bool = False,
+    keep_going: bool = False,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Built:
+    """Build patterns (default: the dossier package's parts) of the workspace at `root`."""
+    asked: Sequence[str] = patterns or ("//dossier:...",)
+    universe = load_universe(root, asked, principal=principal, toolchain=toolchain)
+    events: list[Event] = []
+    chosen = executor or FakeExecutor()
+    build = Build(
+        workspace=universe.workspace,
+        graph=universe.graph,
+        keys=universe.keys,
+        store=store,
+        documents=WorkspaceDocuments(universe.workspace),
+        executor_for=lambda _: chosen,
+        emit=events.append,
+        interrupted=interrupted,
+        clock=TickingClock().clock,
+        options=BuildOptions(
+            patterns=tuple(asked),
+            principal=universe.principal,
+            toolchain=toolchain or universe.workspace.section.default_toolchain,
+            keep_going=keep_going,
+            full=full,
+        ),
+    )
+    return Built(universe, build.run(), events)
+
+
+def results(built: Built, store: Store) -> dict[str, Result]:
+    """Return the stored result of every action of a build's graph that has one for its current key."""
+    keys = {label: keyed.key for label, keyed in built.universe.keys.actions.items()}
+    entries = store.entries(list(keys.values()))
+    return {label: decode_result(store.get_blob(entries[key].result)) for label, key in keys.items() if key in entries}
