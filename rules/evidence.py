@@ -5,6 +5,7 @@ A record is trusted nowhere: `verify` compares it again with the scope and text 
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from urllib.parse import unquote_to_bytes
@@ -13,7 +14,7 @@ import msgspec
 
 from gsum.rules.documents import Evidence, lines
 from gsum.rules.snapshot import Scope
-from gsum.store.digests import blob_digest, sha256_hex
+from gsum.store.digests import Digest, blob_digest, sha256_hex
 from gsum.store.errors import ExitCode, GsumError
 
 _ID = re.compile(r"([^@:]+)@([^@:]+):(0|[1-9][0-9]*):(0|[1-9][0-9]*)", re.ASCII)
@@ -33,6 +34,13 @@ class Citation(msgspec.Struct, frozen=True):
     version: str
     start: int
     end: int
+
+
+@functools.lru_cache(maxsize=4)
+def _hashes(text: str) -> tuple[Digest, str]:
+    """Return blob digest and sha256 of a text's exact bytes; a document's records are verified one after another."""
+    data = text.encode("utf-8", "surrogatepass")
+    return blob_digest(data), sha256_hex(data)
 
 
 def _is_escaped(char: str) -> bool:
@@ -87,7 +95,7 @@ def catalogue(scope: Scope, text: str) -> tuple[Evidence, ...]:
     if not scope.readable or scope.version is None:
         raise ValueError("a document that is not readable has no evidence")
     doc_id, version = scope.id, scope.version
-    text_sha256 = sha256_hex(text.encode())
+    _, text_sha256 = _hashes(text)
     return tuple(
         Evidence(
             id=evidence_id(doc_id, version, line.start, line.end),
@@ -130,10 +138,10 @@ def _text_reason(evidence: Evidence, scope: Scope | None, text: str | None) -> s
     """Check hashes, interval, quote and id of a record whose document may be read."""
     if scope is None or text is None:
         return "there is no text to verify against"
-    data = text.encode("utf-8", "surrogatepass")
-    if blob_digest(data) != scope.text:
+    digest, text_sha256 = _hashes(text)
+    if digest != scope.text:
         return f"the text of document `{scope.id}` is not the one of the snapshot"
-    if sha256_hex(data) != evidence.text_sha256:
+    if text_sha256 != evidence.text_sha256:
         return f"the record's text hash is not that of document `{scope.id}` at version `{scope.version}`"
     if not 0 <= evidence.start < evidence.end <= len(text):
         return f"the interval {evidence.start}:{evidence.end} is not inside the text of {len(text)} characters"
