@@ -1,5 +1,6 @@
 """The group of all commands: each is imported when it is called. Knows their names, nothing of what they do."""
 
+# ruff: noqa: ARG002 - the signatures are those of the protocol
 from __future__ import annotations
 
 import difflib

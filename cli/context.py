@@ -93,7 +93,7 @@ def _remember(context: click.Context, parameter: click.Parameter, value: object)
         context.meta.setdefault(_META, {})[parameter.name] = value
 
 
-def _option(*names: str, **settings: Any) -> Callable[[F], F]:
+def _option(*names: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - handed on to click
     return click.option(*names, expose_value=False, callback=_remember, **settings)
 
 

@@ -3,6 +3,7 @@
 It exists so that commands which only look make no store. It touches no file.
 """
 
+# ruff: noqa: ARG002 - the signatures are those of the protocol
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

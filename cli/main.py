@@ -3,8 +3,11 @@
 It knows no command; what a command returns is the exit code.
 """
 
+# ruff: noqa: N818 - the names say what happened
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import sys
 import traceback
@@ -35,20 +38,18 @@ class Interrupted(GsumError):
     exit_code = ExitCode.INTERRUPTED
 
 
-class _PipeClosed(Exception):
-    """The reader of what is printed went away."""
-
-
 class Gsum(LazyGroup):
     """The group with its error boundary. `main` always ends in SystemExit."""
 
     def main(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, prog_name: str | None = "gsum", **extra: Any
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = "gsum",
+        **extra: Any,  # noqa: ANN401
     ) -> NoReturn:
         """Run a command line and exit with its code."""
-        arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
-        code = self._guarded(arguments, prog_name, extra)
+        code = self._guarded(list(sys.argv[1:] if args is None else args), prog_name, extra)
         try:
             sys.stdout.flush()
         except BrokenPipeError:
@@ -57,33 +58,30 @@ class Gsum(LazyGroup):
             _silence()
         sys.exit(code)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; errors that click would take for its own are told apart here."""
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as declared by click
+        """Run the command; what click would take for its own is told apart here."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise _PipeClosed from None
+            return PIPE_CLOSED
         except (KeyboardInterrupt, EOFError):
             raise Interrupted("interrupted") from None
 
     def _guarded(self, arguments: list[str], prog_name: str | None, extra: dict[str, Any]) -> int:
-        json = _wants_json(arguments)
         try:
             return int(super().main(arguments, prog_name, **extra) or 0)
         except GsumError as error:
-            print_error(error, json=json)
-            return int(error.exit_code)
+            failure = error
         except click.ClickException as error:
-            print_error(_usage(error), json=json)
-            return int(ExitCode.USAGE)
+            failure = _usage(error)
         except click.Abort:
-            print_error(Interrupted("interrupted"), json=json)
-            return int(ExitCode.INTERRUPTED)
-        except _PipeClosed:
+            failure = Interrupted("interrupted")
+        except BrokenPipeError:
             return PIPE_CLOSED
         except Exception as error:
-            print_error(_bug(error), json=json)
-            return BUG
+            failure = _bug(error)
+        print_error(failure, json=_wants_json(arguments), color=_color(arguments))
+        return int(failure.exit_code)
 
 
 @click.group(cls=Gsum, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -123,9 +121,16 @@ def _wants_json(arguments: list[str]) -> bool:
     return "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
 
 
+def _color(arguments: list[str]) -> bool | None:
+    """Whether errors are coloured, told from the arguments alone: they may be what is wrong."""
+    given = [value for name, value in itertools.pairwise(arguments) if name == "--color"]
+    given += [argument.removeprefix("--color=") for argument in arguments if argument.startswith("--color=")]
+    if given and given[-1] in ("always", "never"):
+        return given[-1] == "always"
+    return False if os.environ.get("NO_COLOR") else None
+
+
 def _silence() -> None:
     """Keep the interpreter's last flush from complaining about the closed pipe."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass

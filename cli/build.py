@@ -1,0 +1,139 @@
+"""`gsum build`: what patterns name is made, from the store where it can be. Parses, calls the engine, reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import click
+
+from gsum.cli.context import Config, current_config, open_universe, options, reading_store, writing_store
+from gsum.cli.interrupts import Interrupts
+from gsum.cli.render import emit, emit_json
+from gsum.cli.reporting import Reporter, Tally, reporter_for
+from gsum.cli.summary import build_document, dry_run_document, print_dry_run, print_summary
+from gsum.engine.build import Build, BuildOptions, BuildReport, look_up
+from gsum.engine.events import Event
+from gsum.engine.executors.make import make_executor
+from gsum.engine.executors.protocol import Executor
+from gsum.engine.plan import Plan
+from gsum.engine.scheduler import Clock
+from gsum.engine.universe import Universe, WorkspaceDocuments
+from gsum.rules.config import LocalToolchain
+from gsum.store.records import ActionEntry
+
+
+@click.command("build")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN…")
+@click.option("--dry-run", is_flag=True, help="Say what would run; run and write nothing.")
+@click.option("-k", "--keep-going", is_flag=True, help="After a failure, build all that does not need it.")
+@click.option("--full", is_flag=True, help="Generate everything again, reading no cache, and report differences.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the summary only.")
+@options(principal=True, toolchain=True)
+def command(patterns: tuple[str, ...], dry_run: bool, keep_going: bool, full: bool, quiet: bool) -> int:
+    """Build the targets that PATTERNs name, and all they are made from."""
+    config = current_config()
+    if dry_run:
+        return _dry_run(config, patterns, full=full)
+    reporter = reporter_for(config, quiet=quiet)
+    tally = Tally()
+    with Interrupts(lambda: _say_stopping(config)) as interrupts:
+        universe = open_universe(config, patterns)
+        asked = BuildOptions(
+            patterns=patterns,
+            principal=universe.principal,
+            toolchain=config.toolchain or universe.workspace.section.default_toolchain,
+            keep_going=keep_going,
+            full=full,
+        )
+        report = _run(config, universe, asked, (reporter, tally), interrupts.asked)
+    if config.json:
+        emit_json("build", build_document(report, tally))
+    else:
+        print_summary(config, universe.graph, report, tally)
+    return report.exit_code
+
+
+def _run(
+    config: Config,
+    universe: Universe,
+    asked: BuildOptions,
+    listeners: tuple[Reporter, Tally],
+    interrupted: Callable[[], bool],
+) -> BuildReport:
+    def emit_event(event: Event) -> None:
+        for listener in listeners:
+            listener.event(event)
+
+    root = config.root
+    with writing_store(config, root) as store, _executors(config, universe) as executor_for:
+        try:
+            return Build(
+                workspace=universe.workspace,
+                graph=universe.graph,
+                keys=universe.keys,
+                store=store,
+                documents=WorkspaceDocuments(universe.workspace),
+                executor_for=executor_for,
+                emit=emit_event,
+                interrupted=interrupted,
+                clock=system_clock(),
+                options=asked,
+            ).run()
+        finally:
+            listeners[0].close()
+
+
+@contextmanager
+def _executors(config: Config, universe: Universe) -> Iterator[Callable[[str], Executor]]:
+    """Give executors by toolchain name, each made once, all closed at the end."""
+    made: dict[str, Executor] = {}
+    workspace = universe.workspace
+
+    def executor_for(name: str) -> Executor:
+        if name not in made:
+            toolchain = workspace.toolchains[name]
+            numerics = workspace.numerics[toolchain.numerics] if isinstance(toolchain, LocalToolchain) else None
+            made[name] = make_executor(
+                toolchain,
+                numerics,
+                cache_dir=config.cache_dir,
+                workspace_root=config.root,
+                name=name,
+                environ=config.environ,
+            )
+        return made[name]
+
+    try:
+        yield executor_for
+    finally:
+        for executor in made.values():
+            executor.close()
+
+
+def _dry_run(config: Config, patterns: tuple[str, ...], *, full: bool) -> int:
+    """Plan and say what would run; the store is only read."""
+    universe = open_universe(config, patterns)
+    plan: Plan[ActionEntry] = Plan(universe.graph)
+    with reading_store(config, config.root) as store:
+        if full:
+            while plan.unknown:
+                plan.answer({})
+        else:
+            look_up(plan, universe.keys, store)
+    if config.json:
+        emit_json("build", dry_run_document(universe.graph, plan))
+    else:
+        print_dry_run(config, universe.graph, plan)
+    return 0
+
+
+def system_clock() -> Clock:
+    """Return the clock of this machine."""
+    return Clock(lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), time.monotonic)
+
+
+def _say_stopping(config: Config) -> None:
+    emit(config, "stopping: what is finished is kept; once more stops at once", err=True)
