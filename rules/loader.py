@@ -78,6 +78,7 @@ def load_workspace(root: Path) -> Workspace:
         DeclarationError: with file, line, column and an excerpt of the place.
         VisibilityError: if a prompt's file stands in an audit source.
     """
+    root = root.absolute()
     text = _read_build_file(root, BUILD_FILE)
     file = decode(text, BuildFile)
     main = _Unit("", text, file)
@@ -126,27 +127,23 @@ def _read_text(root: Path, file: str, limit: int | None) -> str:
 
 def _subpackages(root: Path, main: _Unit, folders: tuple[str, ...]) -> Iterator[_Unit]:
     top = paths.resolve(root, "")
-    seen = {top: "the root"}
+    seen: dict[Path, str] = {}
     for number, folder in enumerate(folders):
         at: TomlPath = ("workspace", "subpackages", number)
-        if any(not PACKAGE_SEGMENT.fullmatch(segment) for segment in folder.split("/")) and folder.strip("./"):
-            hint = "write a folder as `reports` or `reports/legal`, relative to the workspace"
-            raise main.text.error(f"`{folder}` is no name for a subpackage", at, hint=hint)
-        if ".." in folder.split("/"):
-            raise main.text.error("a subpackage leaves the workspace by `..`", at)
+        if reason := paths.refusal(folder):
+            raise main.text.error(f"the path of a subpackage {reason}", at)
         real = paths.resolve(root, folder)
-        if real in seen or real in top.parents:
-            message = (
-                f"subpackages form a cycle: the root lists `{folder}`, which is the root itself"
-                if real == top
-                else f"subpackage `{folder}` is the same folder as {seen[real]}"
-                if real in seen
-                else f"subpackages form a cycle: `{folder}` holds the workspace"
-            )
-            raise main.text.error(message, at, hint="remove it from `subpackages`")
+        if real == top:
+            hint = "remove it from `subpackages`"
+            raise main.text.error(f"subpackages form a cycle: `{folder}` is the root, which lists it", at, hint=hint)
         if not paths.inside(real, top):
             raise main.text.error(f"subpackage `{folder}` leads outside the workspace", at)
-        seen[real] = f"subpackage `{folder}`"
+        if any(not PACKAGE_SEGMENT.fullmatch(segment) for segment in folder.split("/")):
+            hint = "write a folder as `reports` or `reports/legal`, relative to the workspace"
+            raise main.text.error(f"`{folder}` is no name for a subpackage", at, hint=hint)
+        if real in seen:
+            raise main.text.error(f"subpackage `{folder}` is the same folder as `{seen[real]}`", at, hint="keep one")
+        seen[real] = folder
         if not (root / folder / BUILD_FILE).is_file():
             raise main.text.error(f"`{folder}` has no `{BUILD_FILE}`", at, hint="write one, or remove the subpackage")
         text = _read_build_file(root, f"{folder}/{BUILD_FILE}")
