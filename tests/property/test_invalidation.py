@@ -13,12 +13,12 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-
-from gsum.rules import manifest_edit
-from gsum.store.local import open_store
 from support import workspaces
 from support.engine import Built, results, run_build
 from support.fake_executor import FakeExecutor
+
+from gsum.rules import manifest_edit
+from gsum.store.local import open_store
 
 READERS = (workspaces.READER, "other")
 DOSSIER = "S-1"

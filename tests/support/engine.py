@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from support.fake_executor import FakeExecutor
+
 from gsum.engine.build import Build, BuildOptions, BuildReport
 from gsum.engine.events import AnyEvent, Event
 from gsum.engine.executors.protocol import Executor
@@ -13,7 +15,6 @@ from gsum.engine.scheduler import Clock
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 from gsum.rules.claims import Result
 from gsum.store.api import Store
-from support.fake_executor import FakeExecutor
 
 
 class TickingClock:

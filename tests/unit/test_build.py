@@ -6,6 +6,9 @@ import itertools
 import json
 
 import pytest
+from support import workspaces
+from support.engine import results, run_build
+from support.fake_executor import FakeExecutor
 
 from gsum.engine.events import (
     ActionCached,
@@ -22,9 +25,6 @@ from gsum.engine.executors.protocol import FailureReason
 from gsum.rules.claims import Status
 from gsum.store.local import open_store
 from gsum.store.records import How, InvocationStatus
-from support import workspaces
-from support.engine import results, run_build
-from support.fake_executor import FakeExecutor
 
 LEAVES = tuple(f"leaf-{number:02}" for number in range(12))
 ALL = (*LEAVES, "reduce-00", "reduce-01", "reduce-02", "root")
@@ -133,7 +133,9 @@ def test_going_back_is_served_and_becomes_the_latest(root, store):
 
 def test_counting_holds(root, store):
     workspaces.withdraw(root, "S-1", "D-04")
-    fails = FakeExecutor(fails=lambda request: FailureReason.CRASH if "P-1-00 " in request.messages[-1].content else None)
+    fails = FakeExecutor(
+        fails=lambda request: FailureReason.CRASH if "P-1-00 " in request.messages[-1].content else None
+    )
     report = run_build(root, store, "//...", executor=fails, keep_going=True).report
     lists = (report.cached, report.recomputed, report.failed, report.skipped)
     assert sum(len(labels) for labels in lists) == report.targets == 16 + 13

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.graphs import make_graph
 
 from gsum.engine.plan import Plan, heights
-from support.graphs import make_graph
 
 TREE = {
     "l0": (),
