@@ -125,6 +125,7 @@ class LocalCas:
                     self._db.write(insert, row)
 
     def _put_file(self, digest: Digest, data: bytes) -> None:
+        self._db.require_writable()
         # The bytes are written and synced outside the lock, and get their name inside it, so that no other process
         # sets the new file aside for the old one.
         name = bytes.fromhex(digest)

@@ -124,13 +124,17 @@ class Database:
             with self._inner(durable):
                 yield
             return
-        if not self.writable:
-            raise StoreReadOnly(self.path, "it was opened for reading")
+        self.require_writable()
         try:
             with self._outer(durable):
                 yield
         finally:
             self._run_afterwards()
+
+    def require_writable(self) -> None:
+        """Raise `StoreReadOnly` unless the store may be written."""
+        if not self.writable:
+            raise StoreReadOnly(self.path, "it was opened for reading")
 
     def afterwards(self, action: Callable[[], None]) -> None:
         """Run an action once the outermost block has ended, well or not. Its store errors are dropped."""

@@ -6,9 +6,11 @@ descriptor of it would drop the locks of every connection of this process.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from gsum.store.database import BUSY_SECONDS, Database, from_sqlite_error
@@ -40,86 +42,145 @@ def open_database(
     Raises:
         StoreMissing, StoreReadOnly, StoreNewer, StoreDamaged, StoreBusy, StoreFull, StoreInputOutput
     """
-    path = folder / DATABASE
     try:
-        exists = _exists(path, files)
-        if not exists:
-            if read_only or not create:
-                raise StoreMissing(folder)
-            files.make_folder(folder)
-        writable = not read_only and files.writable(folder) and (not exists or files.writable(path))
-        if not exists and not writable:
-            raise StoreReadOnly(folder, "the folder may not be written")
-        connection = _open_writing(path, files) if writable else _open_reading(path, files)
-        if writable and files.size(folder / MARKER) is None:
-            _mark(folder, files)
+        opening = _Opening(folder, files)
+        writable = not read_only and opening.prepare(create)
+        connection = opening.for_writing() if writable else opening.for_reading()
     except OSError as error:
         raise from_os_error(error, folder) from error
-    return Database(connection, path, writable=writable, before_durable=before_durable)
+    return Database(connection, opening.path, writable=writable, before_durable=before_durable)
 
 
-def _exists(path: Path, files: FileSystem) -> bool:
-    """Tell whether there is a database; an empty file is none, unless the marker says that it was more than that."""
-    if files.size(path):
+class _Opening:
+    """One attempt to open. Whether the store was made before is read first: another process may be making it."""
+
+    def __init__(self, folder: Path, files: FileSystem) -> None:
+        self.path = folder / DATABASE
+        self._folder = folder
+        self._files = files
+        self._made = files.size(folder / MARKER) is not None
+
+    def prepare(self, create: bool) -> bool:
+        """Make the folder of a new store, and tell whether the store may be written."""
+        if self._exists():
+            return self._files.writable(self._folder) and self._files.writable(self.path)
+        if not create:
+            raise StoreMissing(self._folder)
+        self._files.make_folder(self._folder)
+        if not self._files.writable(self._folder):
+            raise StoreReadOnly(self._folder, "the folder may not be written")
         return True
-    _refuse_lost(path, files)
-    return False
+
+    def for_writing(self) -> sqlite3.Connection:
+        """Open for reading and writing, and make the tables of a new store."""
+        return self._connected("mode=rwc", self._set_up)
+
+    def for_reading(self) -> sqlite3.Connection:
+        """Open for reading; as an immutable file where the log's shared memory can't be made and the log is empty."""
+        if not self._exists():
+            raise StoreMissing(self._folder)
+        try:
+            return self._connected("mode=ro", self._refuse_empty)
+        except (StoreInputOutput, StoreReadOnly):
+            if self._files.size(self._log):
+                raise
+        return self._connected("mode=ro&immutable=1", self._refuse_empty)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / f"{DATABASE}-wal"
+
+    def _exists(self) -> bool:
+        if self._files.size(self.path):
+            return True
+        self._refuse_lost()
+        return False
+
+    def _refuse_lost(self) -> None:
+        if self._made:
+            raise StoreDamaged(self.path, "the database file is empty or gone")
+
+    def _connected(self, query: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?{query}"
+        try:
+            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        except sqlite3.Error as error:
+            raise from_sqlite_error(error, self.path) from error
+        connection.text_factory = _lenient_text
+        try:
+            prepare(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            raise from_sqlite_error(error, self.path) from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        if self._version(connection) == 0:
+            self._create(connection)
+        _use_log(connection)
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
+        connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        if not self._made:
+            self._mark()
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        """Make the tables, unless another process was faster."""
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            if self._version(connection) == 0:
+                for statement in DDL:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={STORE_SCHEMA}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _mark(self) -> None:
+        temporary = self._folder / f".{MARKER}-{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            self._files.write_synced(temporary, f"gsum store, made as schema {STORE_SCHEMA}\n".encode())
+            self._files.replace(temporary, self._folder / MARKER)
+        except OSError:
+            with suppress(OSError):
+                self._files.remove(temporary)
+            raise
+        self._files.sync_folder(self._folder)
+
+    def _refuse_empty(self, connection: sqlite3.Connection) -> None:
+        if self._version(connection) == 0:
+            raise StoreDamaged(self.path, "the database has no tables")
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Return the schema version, 0 for an empty database; refuse what is newer, cut off or not ours."""
+        tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version, owner, page = (_pragma(connection, name) for name in ("user_version", "application_id", "page_size"))
+        if not tables and not version and not owner:
+            self._refuse_lost()
+            return 0
+        if owner != APPLICATION_ID or version < 1:
+            raise StoreDamaged(self.path, "it is a database, but no gsum store")
+        if version > STORE_SCHEMA:
+            raise StoreNewer(self._folder, version, STORE_SCHEMA)
+        if (self._files.size(self.path) or 0) % page and not self._files.size(self._log):
+            raise StoreDamaged(self.path, "the database file ends within a page")
+        return version
 
 
-def _mark(folder: Path, files: FileSystem) -> None:
-    temporary = folder / f".{MARKER}-{time.monotonic_ns()}"
-    files.write_synced(temporary, f"gsum store, made as schema {STORE_SCHEMA}\n".encode())
-    files.replace(temporary, folder / MARKER)
-    files.sync_folder(folder)
-
-
-def _connect(path: Path, query: str) -> sqlite3.Connection:
-    try:
-        uri = f"{path.absolute().as_uri()}?{query}"
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-    except sqlite3.Error as error:
-        raise from_sqlite_error(error, path) from error
-    connection.text_factory = _lenient_text
-    return connection
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return value
 
 
 def _lenient_text(raw: bytes) -> str:
     """Decode a text cell; a damaged one becomes another text, that refers to nothing, and no error."""
     return raw.decode(errors="replace")
-
-
-def _open_writing(path: Path, files: FileSystem) -> sqlite3.Connection:
-    connection = _connect(path, "mode=rwc")
-    try:
-        if _check(connection, path, files) == 0:
-            _create(connection, path, files)
-        _use_log(connection)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
-        connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-    except sqlite3.Error as error:
-        connection.close()
-        raise from_sqlite_error(error, path) from error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _create(connection: sqlite3.Connection, path: Path, files: FileSystem) -> None:
-    """Make the tables, unless another process was faster."""
-    connection.execute("BEGIN EXCLUSIVE")
-    try:
-        if _check(connection, path, files) == 0:
-            for statement in DDL:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={STORE_SCHEMA}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
@@ -133,54 +194,3 @@ def _use_log(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                 raise
             time.sleep(_PAUSE_SECONDS)
-
-
-def _open_reading(path: Path, files: FileSystem) -> sqlite3.Connection:
-    """Open for reading; where the log's shared memory can't be made, as an immutable file, if its log is empty."""
-    try:
-        return _try_reading(path, files, "mode=ro")
-    except (StoreInputOutput, StoreReadOnly):
-        if files.size(_log(path)):
-            raise
-    return _try_reading(path, files, "mode=ro&immutable=1")
-
-
-def _try_reading(path: Path, files: FileSystem, query: str) -> sqlite3.Connection:
-    connection = _connect(path, query)
-    try:
-        if _check(connection, path, files) == 0:
-            raise StoreDamaged(path, "the database has no tables")
-    except sqlite3.Error as error:
-        connection.close()
-        raise from_sqlite_error(error, path) from error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _check(connection: sqlite3.Connection, path: Path, files: FileSystem) -> int:
-    """Return the schema version, 0 for an empty database; refuse what is newer, cut off or not ours. Writes nothing."""
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    owner: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    if not tables and not version and not owner:
-        _refuse_lost(path, files)
-        return 0
-    if owner != APPLICATION_ID or version < 1:
-        raise StoreDamaged(path, "it is a database, but no gsum store")
-    if version > STORE_SCHEMA:
-        raise StoreNewer(path.parent, version, STORE_SCHEMA)
-    page: int = connection.execute("PRAGMA page_size").fetchone()[0]
-    if (files.size(path) or 0) % page and not files.size(_log(path)):
-        raise StoreDamaged(path, "the database file ends within a page")
-    return version
-
-
-def _refuse_lost(path: Path, files: FileSystem) -> None:
-    if files.size(path.parent / MARKER) is not None:
-        raise StoreDamaged(path, "the database file is empty or gone")
-
-
-def _log(path: Path) -> Path:
-    return path.with_name(f"{DATABASE}-wal")
