@@ -1,0 +1,59 @@
+"""Walks over adjacency lists: reachability to a depth, all paths, one shortest path. Pure; nodes are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+Adjacency = Sequence[Sequence[int]]
+
+
+def reach(
+    edges: Adjacency, start: Iterable[int], depth: int | None = None, within: Container[int] | None = None
+) -> frozenset[int]:
+    """Return the nodes that at most `depth` edges lead to from `start`, itself included.
+
+    Nodes outside `within` are neither returned nor passed through.
+    """
+    level = [node for node in start if within is None or node in within]
+    seen = set(level)
+    while level and (depth is None or depth > 0):
+        found: list[int] = []
+        for node in level:
+            for other in edges[node]:
+                if other not in seen and (within is None or other in within):
+                    seen.add(other)
+                    found.append(other)
+        level = found
+        depth = None if depth is None else depth - 1
+    return frozenset(seen)
+
+
+def all_paths(down: Adjacency, up: Adjacency, start: Iterable[int], end: Iterable[int]) -> frozenset[int]:
+    """Return the nodes on any path from `start` to `end` along `down`; `up` is its reverse."""
+    return reach(up, end, within=reach(down, start))
+
+
+def some_path(down: Adjacency, start: Iterable[int], end: frozenset[int]) -> tuple[int, ...]:
+    """Return a shortest path from `start` to `end`, in order; empty where there is none.
+
+    Of several it is the one that the order of `start` and of the edges meets first.
+    """
+    came_from: dict[int, int | None] = dict.fromkeys(start)
+    queue = list(came_from)
+    for node in queue:
+        if node in end:
+            return _back(came_from, node)
+        for other in down[node]:
+            if other not in came_from:
+                came_from[other] = node
+                queue.append(other)
+    return ()
+
+
+def _back(came_from: dict[int, int | None], node: int) -> tuple[int, ...]:
+    path: list[int] = []
+    current: int | None = node
+    while current is not None:
+        path.append(current)
+        current = came_from[current]
+    return tuple(reversed(path))
