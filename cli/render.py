@@ -6,6 +6,7 @@ Text that is piped is stable: no colour, no progress, no width of a terminal.
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,18 @@ def print_json(document: Mapping[str, Any]) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
+def safe(text: str) -> str:
+    """Return a text of unknown origin fit for a terminal: what could steer it or hide is written as an escape."""
+    return "".join(
+        character if character.isprintable() or unicodedata.category(character) == "Zs" else _escape(character)
+        for character in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
 def state_text(state: str, width: int = 0) -> str:
     """Return a state's name in its colour, padded to `width`."""
     return click.style(state, fg=STATE_COLORS.get(state)) + " " * max(0, width - len(state))
@@ -55,7 +68,7 @@ def aligned(facts: Mapping[str, object], indent: str = _INDENT) -> list[str]:
     width = max((len(name) for name in facts), default=0)
     lines = []
     for name, value in facts.items():
-        first, *more = str(value).splitlines() or [""]
+        first, *more = [safe(line) for line in str(value).split("\n")]
         lines.append(f"{indent}{name:<{width}}  {first}".rstrip())
         lines += [f"{indent}{'':<{width}}  {line}".rstrip() for line in more]
     return lines
@@ -89,11 +102,11 @@ def duration(seconds: float) -> str:
 
 def error_lines(message: str, facts: Mapping[str, object], hint: str | None, excerpt: str | None = None) -> list[str]:
     """Return the lines of an error: one sentence, aligned facts, the excerpt, what to type."""
-    lines = [f"{click.style('error:', fg='red', bold=True)} {message}", *aligned(facts)]
+    lines = [f"{click.style('error:', fg='red', bold=True)} {safe(message)}", *aligned(facts)]
     if excerpt:
-        lines += ["", *(f"{_INDENT}{line}".rstrip() for line in excerpt.splitlines()), ""]
+        lines += ["", *(f"{_INDENT}{safe(line)}".rstrip() for line in excerpt.split("\n")), ""]
     if hint:
-        lines.append(f"{click.style('hint:', fg='cyan', bold=True)} {hint}")
+        lines.append(f"{click.style('hint:', fg='cyan', bold=True)} {safe(hint)}")
     return lines
 
 
