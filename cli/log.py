@@ -1,0 +1,146 @@
+"""`gsum log`: the builds of a principal, newest first, and what ran in each. History: it shows no claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from gsum.cli.context import Config, current_config, options, reading_store
+from gsum.cli.render import aligned, counted, duration, emit, emit_json, table
+from gsum.cli.reporting import event_line
+from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
+from gsum.rules.loader import load_workspace
+from gsum.store.api import Store
+from gsum.store.errors import ExitCode, GsumError
+from gsum.store.records import InvocationRecord, InvocationStatus
+
+DEFAULT_LIMIT = 10
+_FIRST_PAGE = 64
+_COUNTS = ("cut_off", "generated", "ineligible", "pure", "failed", "skipped")
+
+
+class UnknownInvocationError(GsumError):
+    """No invocation of this id is recorded for the principal."""
+
+    exit_code = ExitCode.USAGE
+
+
+@click.command("log")
+@click.argument("number", metavar="[N]", type=click.IntRange(min=1), default=DEFAULT_LIMIT)
+@click.option("--invocation", metavar="ID", help="Say what ran in one build; the beginning of its id is enough.")
+@options(principal=True)
+def command(number: int, invocation: str | None) -> None:
+    """List the last N builds for the principal (10), or what ran in one of them."""
+    config = current_config()
+    root = config.root
+    principal = config.principal or load_workspace(root).section.principal
+    with reading_store(config, root) as store:
+        if invocation is None:
+            _list(config, principal, _own(store, principal, number))
+            return
+        record = _named(store, principal, invocation)
+        events = [decode_event(data) for data in store.events(record.id)]
+    if config.json:
+        emit_json("log", {"historical": True, "principal": principal, "invocations": [_detail(record, events)]})
+    else:
+        _print_one(config, record, events)
+
+
+def _own(store: Store, principal: str, number: int | None) -> list[InvocationRecord]:
+    """Return the newest invocations of a principal; null: all of them."""
+    limit = _FIRST_PAGE
+    while True:
+        records = store.invocations(limit)
+        own = [record for record in records if record.principal == principal]
+        if len(records) < limit or (number is not None and len(own) >= number):
+            return own[:number]
+        limit *= 4
+
+
+def _named(store: Store, principal: str, beginning: str) -> InvocationRecord:
+    found = [record for record in _own(store, principal, None) if record.id.startswith(beginning)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = "\n".join(record.id for record in found[:DEFAULT_LIMIT])
+        raise UnknownInvocationError(f"`{beginning}` is the beginning of {len(found)} invocations", facts={"some": ids})
+    raise UnknownInvocationError(f"there is no invocation `{beginning}` for `{principal}`", hint="gsum log")
+
+
+def _list(config: Config, principal: str, records: list[InvocationRecord]) -> None:
+    if config.json:
+        invocations = [_summary(record) for record in records]
+        emit_json("log", {"historical": True, "principal": principal, "invocations": invocations})
+        return
+    if not records:
+        emit(config, f"`{principal}` has built nothing here yet")
+        return
+    emit(config, f"HISTORICAL: builds for `{principal}`; `gsum status` says what is current")
+    rows = [
+        (record.id, record.started, _status(record), " ".join(record.patterns), _counts(record)) for record in records
+    ]
+    for line in table(rows):
+        emit(config, line)
+
+
+def _print_one(config: Config, record: InvocationRecord, events: list[AnyEvent]) -> None:
+    emit(config, f"HISTORICAL: build {record.id}")
+    facts = {
+        "started": record.started,
+        "status": _status(record),
+        "patterns": " ".join(record.patterns),
+        "principal": record.principal,
+        "toolchain": record.toolchain,
+        "counts": _counts(record),
+    }
+    for line in aligned(facts):
+        emit(config, line)
+    for event in events:
+        if (shown := event_line(event)) is not None:
+            emit(config, shown)
+        elif isinstance(event, ActionSkipped):
+            emit(
+                config, f"  skipped                 {event.label}{f'  (for {event.because})' if event.because else ''}"
+            )
+
+
+def _status(record: InvocationRecord) -> str:
+    if record.status is InvocationStatus.RUNNING:
+        return "running or killed"
+    return f"{record.status.value}{' (full)' if record.full else ''}"
+
+
+def _counts(record: InvocationRecord) -> str:
+    counts = [counted(record.targets, "target")]
+    if record.status is not InvocationStatus.RUNNING:
+        counts.append(f"{record.cached} cached")
+    for name in _COUNTS:
+        if labels := record.lists.get(name):
+            counts.append(f"{len(labels)} {name.replace('_', ' ')}")
+    if record.seconds is not None:
+        counts += [counted(record.new_tokens, "token"), duration(record.seconds)]
+    return ", ".join(counts)
+
+
+def _summary(record: InvocationRecord) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(record)
+    del document["schema"]
+    lists = document.pop("lists")
+    return {**document, **{name: list(lists.get(name, ())) for name in ("recomputed", *_COUNTS, "invalid")}}
+
+
+def _detail(record: InvocationRecord, events: list[AnyEvent]) -> dict[str, Any]:
+    actions: list[dict[str, str | None]] = []
+    for event in events:
+        match event:
+            case ActionFinished():
+                actions.append({"label": event.label, "key": event.key, "how": event.how, "status": event.status})
+            case ActionFailed():
+                actions.append({"label": event.label, "key": event.key, "how": "failed", "status": event.reason})
+            case ActionSkipped():
+                actions.append({"label": event.label, "key": event.key, "how": "skipped", "status": None})
+            case _:
+                pass
+    return {**_summary(record), "actions": actions}
