@@ -62,8 +62,8 @@ def _shown(universe: Universe, store: Store, documents: Documents, label: str) -
         served = serve(universe, store, documents, label)
     except NotServed as refusal:
         if refusal.target.state is State.STALE:
+            refusal.message = f"`{label}` is STALE"
             refusal.facts = {"why": "\n".join(why_stale(universe, store, documents, label))}
-        refusal.message = f"`{label}` is {refusal.target.state.value}"
         refusal.facts = {"target": label, "state": refusal.target.state.value, **refusal.facts}
         raise
     leaves = {

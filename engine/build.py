@@ -128,9 +128,11 @@ class Build:
         self._store.begin(record)
         try:
             report = self._run(started)
-        except BaseException:
+        except BaseException as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            status = InvocationStatus.INTERRUPTED if stopped else InvocationStatus.FAILED
             with contextlib.suppress(StoreError):
-                self._store.finish(msgspec.structs.replace(record, status=InvocationStatus.FAILED))
+                self._store.finish(msgspec.structs.replace(record, status=status))
             raise
         self._store.finish(_closed(record, report))
         return report
