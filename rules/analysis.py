@@ -84,7 +84,7 @@ def resolve_patterns(workspace: Workspace, patterns: Iterable[str]) -> tuple[Sel
         VisibilityError: if a package named can reach an audit source.
     """
     audit = audited(workspace)
-    found: list[Selection] = []
+    found: dict[tuple[str, str, str | None], Selection] = {}
     for text in patterns:
         pattern = parse_pattern(text)
         packages = _packages(workspace, pattern)
@@ -93,8 +93,9 @@ def resolve_patterns(workspace: Workspace, patterns: Iterable[str]) -> tuple[Sel
         selected = [item for package in packages for item in _dossiers(workspace, pattern, package)]
         if not selected:
             raise LabelError(f"`{text}` matches nothing", hint="`gsum query //...` lists all targets")
-        found += selected
-    return tuple(dict.fromkeys(found))
+        for item in selected:
+            found.setdefault((item.package, item.dossier, item.part), item)
+    return tuple(found.values())
 
 
 def check_acyclic(actions: Mapping[str, Action]) -> tuple[str, ...]:

@@ -134,13 +134,13 @@ class LocalToolchain(Section, frozen=True, tag_field="executor", tag="local"):
     source: ModelSource
     files: dict[str, Sha256]
     tied_embeddings: bool
-    chat_template: Sha256 | None
-    """sha256 of the chat template's UTF-8 text; null: as the (hashed) tokenizer files carry it, not checked apart."""
     device: Device
     dtype: Dtype
     attention: Attention
     numerics: NonEmpty
     grammar: GrammarSection
+    chat_template: Sha256 | None = None
+    """sha256 of the chat template's UTF-8 text; null: as the (hashed) tokenizer files carry it, not checked apart."""
     decoding: DecodingSection = DecodingSection()
     timeout_seconds: PositiveInt = 600
     """Per action; decides only whether a generation is had, never which: not in any key."""

@@ -259,10 +259,11 @@ def _problem(workspace: Workspace, source: Source, chain: tuple[str, ...], path:
 
 def _bad_file(dossier: Dossier, number: int, document: Document, path: str, problem: str) -> DeclarationError:
     message = f"the file of document `{document.id}` {problem}"
+    hint = f"correct the path, or withdraw the document; `max_bytes` of `[sources.{dossier.source}]` bounds its size"
     if dossier.manifest is None or document.version is None:
-        return DeclarationError(message, facts={"file": path}, hint="remove or replace it")
+        return DeclarationError(message, facts={"file": path}, hint=hint)
     at = ("documents", number, "versions", document.version)
-    return dossier.manifest.error(message, at, hint="correct the path, or withdraw the document")
+    return dossier.manifest.error(message, at, hint=hint)
 
 
 def _resolve(workspace: Workspace, chain: tuple[str, ...], path: str, audit: Audited) -> Path:

@@ -21,6 +21,8 @@ Path = tuple[Step, ...]
 
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
 _CONTEXT = 100
+_DEPTH = 32
+"""Keys of one dotted key that are looked at; no declaration nests so deeply."""
 
 
 class Point(enum.Enum):
@@ -143,9 +145,15 @@ def excerpt(text: str, span: Span) -> str:
 
 def _key_nodes(node: Node) -> list[Node]:
     """Return the single keys of a bare, quoted or dotted key, in order."""
-    if node.type != "dotted_key":
-        return [node]
-    return [leaf for child in node.named_children for leaf in _key_nodes(child)]
+    found: list[Node] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top.type == "dotted_key":
+            stack += reversed(top.named_children)
+        else:
+            found.append(top)
+    return found[:_DEPTH]
 
 
 def _key_text(node: Node) -> str:
