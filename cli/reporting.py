@@ -83,8 +83,8 @@ def event_line(event: Event) -> str | None:
             facts = f"  ({counted(event.new_tokens, 'token')}, {duration(event.seconds)})"
         return f"  {how:<{HOW_WIDTH}}  {state_text(event.status, STATE_WIDTH)}  {event.label}{facts}"
     if isinstance(event, ActionFailed):
-        reason = event.reason.upper().replace("_", " ")
-        return f"  {click.style('failed', fg='red'):}{'':<{HOW_WIDTH - 6}}  {reason:<{STATE_WIDTH}}  {event.label}"
+        failed = click.style("failed", fg="red") + " " * (HOW_WIDTH - len("failed"))
+        return f"  {failed}  {'':{STATE_WIDTH}}  {event.label}  ({event.reason.replace('_', ' ')})"
     return None
 
 
