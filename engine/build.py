@@ -10,7 +10,7 @@ import msgspec
 
 from gsum.engine.commit import Committer
 from gsum.engine.documents import Documents
-from gsum.engine.events import ActionCached, BuildFinished, BuildStarted, Difference, Event, encode_event
+from gsum.engine.events import ActionCached, BuildFinished, BuildStarted, Difference, Event
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.inputs import InputReader, decode_result
 from gsum.engine.keys import KeySet
@@ -105,7 +105,7 @@ class Build:
             reader=self._reader,
             committer=self._committer,
             executor_for=executor_for,
-            emit=self._emit,
+            report=emit,
             interrupted=interrupted,
             clock=clock,
             keep_going=options.keep_going,
@@ -152,7 +152,7 @@ class Build:
         return report
 
     def _emit(self, event: Event) -> None:
-        self._store.append_events(self.invocation, [encode_event(event)])
+        self._committer.events([event])
         self._reporter(event)
 
     def _announce(self, plan: Plan[ActionEntry]) -> None:
@@ -184,7 +184,11 @@ class Build:
                 what.append("status")
             if served.claims != outcome.result.claims:
                 what.append("claims")
-            if entry.generation is not None and outcome.generation is not None and entry.generation != outcome.generation:
+            if (
+                entry.generation is not None
+                and outcome.generation is not None
+                and entry.generation != outcome.generation
+            ):
                 what.append("generation")
             if what:
                 found.append(Difference(label, key, tuple(what)))
@@ -234,9 +238,7 @@ class Build:
                 invalid.append(label)
         return tuple(invalid)
 
-    def _verdict(
-        self, invalid: tuple[str, ...], differences: tuple[Difference, ...]
-    ) -> tuple[InvocationStatus, int]:
+    def _verdict(self, invalid: tuple[str, ...], differences: tuple[Difference, ...]) -> tuple[InvocationStatus, int]:
         if self._interrupted():
             return InvocationStatus.INTERRUPTED, int(ExitCode.INTERRUPTED)
         if self._scheduler.failed:

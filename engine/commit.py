@@ -1,13 +1,16 @@
 """The commit of an action, in the order of DESIGN §2.8: source → request → generation → result → entry, then the event.
 
-Generations are committed durably by themselves, because they cost a model call; the rest of an action is one
-transaction that a kill cannot tear.
+The caller groups what comes together into one transaction, durable when a generation is in it: they cost a model call.
+A kill cannot tear it, and what it loses had no event yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from gsum.engine.events import Event, encode_event
 from gsum.engine.executors.protocol import Generated
 from gsum.engine.keys import KeySet
 from gsum.rules.claims import Result
@@ -15,7 +18,7 @@ from gsum.rules.graph import Action
 from gsum.rules.requests import Request
 from gsum.store.api import GenerationPut, Store
 from gsum.store.canonical import canonical_json
-from gsum.store.digests import Digest, Key, Preimage, RecordKind, preimage_of
+from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, preimage_of
 from gsum.store.records import ActionEntry, Generation, How, Observation, TargetRef
 
 _GENERATIONS = msgspec.json.Decoder(Generation)
@@ -47,28 +50,30 @@ class Committer:
         self._records_put: set[Key] = set()
 
     def generation(self, request: Preimage, outcome: Generated, started: str) -> GenerationPut:
-        """Keep a generation and its observation durably."""
+        """Keep a request, its generation, and the observation of its execution."""
         data = canonical_json(outcome.generation)
-        with self._store.transaction(durable=True):
-            self._store.put_record(request)
-            digest = self._store.put_blob(data)
-            observation = Observation(
-                request=request.key,
-                generation=digest,
-                invocation=self._invocation,
-                started=started,
-                seconds=outcome.seconds,
-                device=outcome.device,
-                dtype=outcome.dtype,
-                versions=outcome.versions,
-                settings=outcome.settings,
-                prompt_tokens=outcome.prompt_tokens,
-                prefilled=outcome.prefilled,
-                reused=outcome.reused,
-                forced=outcome.forced,
-                sampled=outcome.sampled,
-            )
-            return self._store.put_generation(request.key, data, msgspec.json.encode(observation))
+        self._store.put_record(request)
+        observation = Observation(
+            request=request.key,
+            generation=blob_digest(data),
+            invocation=self._invocation,
+            started=started,
+            seconds=outcome.seconds,
+            device=outcome.device,
+            dtype=outcome.dtype,
+            versions=outcome.versions,
+            settings=outcome.settings,
+            prompt_tokens=outcome.prompt_tokens,
+            prefilled=outcome.prefilled,
+            reused=outcome.reused,
+            forced=outcome.forced,
+            sampled=outcome.sampled,
+        )
+        return self._store.put_generation(request.key, data, msgspec.json.encode(observation))
+
+    def events(self, events: Sequence[Event]) -> None:
+        """Append events to the invocation's journal."""
+        self._store.append_events(self._invocation, [encode_event(event) for event in events])
 
     def load_generation(self, digest: Digest) -> Generation:
         """Return a kept generation."""
@@ -77,24 +82,23 @@ class Committer:
     def entry(self, done: Done, now: str) -> None:
         """Keep an action's sources, preimages, result and entry, and what its label was built as."""
         keyed = self._keys.actions[done.action.label]
-        with self._store.transaction():
-            sources = () if done.source is None else (self._store.put_blob(done.source),)
-            self._put_records(done.action, keyed.action)
-            result = self._store.put_blob(canonical_json(done.result))
-            self._store.put_entry(
-                ActionEntry(
-                    key=keyed.key,
-                    label=done.action.label,
-                    result=result,
-                    request=done.request,
-                    generation=done.generation,
-                    sources=sources,
-                    how=done.how,
-                    invocation=self._invocation,
-                    created=now,
-                )
+        sources = () if done.source is None else (self._store.put_blob(done.source),)
+        self._put_records(done.action, keyed.action)
+        result = self._store.put_blob(canonical_json(done.result))
+        self._store.put_entry(
+            ActionEntry(
+                key=keyed.key,
+                label=done.action.label,
+                result=result,
+                request=done.request,
+                generation=done.generation,
+                sources=sources,
+                how=done.how,
+                invocation=self._invocation,
+                created=now,
             )
-            self.target(done.action, now)
+        )
+        self.target(done.action, now)
 
     def target(self, action: Action, now: str) -> None:
         """Record what a label is now built as."""

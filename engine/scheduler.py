@@ -1,13 +1,15 @@
 """Drives a plan: renders what is ready, serves known requests, sends the others to executors, commits, emits events.
 
-One thread; executors return outcome values. A failed action skips its ancestors and, unless told to keep going,
-ends the build once what is in flight has come back.
+One thread; executors return outcome values. What comes together is committed together, and events are emitted after
+their commit. A failed action skips its ancestors and, unless told to keep going, ends the build once what is in
+flight has come back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -27,6 +29,8 @@ from gsum.store.digests import Digest, Key, Preimage
 from gsum.store.records import Generation, How
 
 POLL_SECONDS = 0.1
+GROUP = 256
+"""Most actions of one commit: what a kill may cost that was ready and not yet finished."""
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -66,7 +70,7 @@ class Scheduler:
         reader: InputReader,
         committer: Committer,
         executor_for: Callable[[str], Executor],
-        emit: Callable[[Event], None],
+        report: Callable[[Event], None],
         interrupted: Callable[[], bool],
         clock: Clock,
         keep_going: bool,
@@ -74,14 +78,17 @@ class Scheduler:
     ) -> None:
         self._workspace, self._graph, self._keys, self._store = workspace, graph, keys, store
         self._reader, self._committer = reader, committer
-        self._executor_for, self._emit, self._interrupted, self._clock = executor_for, emit, interrupted, clock
+        self._executor_for, self._report, self._interrupted, self._clock = executor_for, report, interrupted, clock
         self._keep_going, self._full = keep_going, full
         self._results: dict[str, Result] = {}
         self._previous: dict[str, Key | None] = {}
         self._in_flight: dict[Key, Waiting] = {}
         self._executors: dict[str, Executor] = {}
         self._ready: list[tuple[int, int, str]] = []
+        self._to_submit: dict[str, list[ExecRequest]] = {}
+        self._said: list[Event] = []
         self._apart: set[str] = set()
+        """Labels of a full build whose results differ from what is served: they get no entry."""
         self.done: dict[str, Outcome] = {}
         self.failed: dict[str, ActionFailed] = {}
         self.skipped: dict[str, str | None] = {}
@@ -90,20 +97,31 @@ class Scheduler:
         """Run `to_run` (children before parents); `hits` maps served labels to their result blobs."""
         self._prepare(to_run, hits)
         try:
-            while self._ready or self._in_flight:
-                if self._interrupted():
-                    break
-                if self._ready and not self._stopping:
-                    self._start_ready()
+            while not self._interrupted():
+                if self._room():
+                    self._start_some()
                 elif self._in_flight:
                     self._collect()
                 else:
                     break
         finally:
             self._drain()
-        for label in to_run:
-            if label not in self.done and label not in self.failed and label not in self.skipped:
-                self._skip(label, None)
+        with self._group():
+            for label in to_run:
+                if label not in self.done and label not in self.failed and label not in self.skipped:
+                    self._skip(label, None)
+
+    @contextlib.contextmanager
+    def _group(self, *, durable: bool = False) -> Iterator[None]:
+        """Commit all that the block finishes, then emit its events: an action whose event is out is kept."""
+        self._said = []
+        with self._store.transaction(durable=durable):
+            yield
+            if self._said:
+                self._committer.events(self._said)
+        said, self._said = self._said, []
+        for event in said:
+            self._report(event)
 
     @property
     def _stopping(self) -> bool:
@@ -126,16 +144,23 @@ class Scheduler:
     def _push(self, label: str) -> None:
         heapq.heappush(self._ready, (-self._heights[label], self._order[label], label))
 
-    def _start_ready(self) -> None:
-        """Start the ready actions, most urgent first, until executors have enough or nothing is ready."""
-        while self._ready and not self._interrupted() and not self._stopping:
-            label = self._ready[0][2]
-            action = self._graph.actions[label]
-            if action.toolchain is not None and len(self._in_flight) >= self._executor(action.toolchain).capacity:
-                self._collect()
-                continue
-            heapq.heappop(self._ready)
-            self._start(action)
+    def _room(self) -> bool:
+        """Whether the most urgent ready action can start now: its executor wants more, or it may need none."""
+        if not self._ready or self._stopping:
+            return False
+        toolchain = self._graph.actions[self._ready[0][2]].toolchain
+        return toolchain is None or len(self._in_flight) < self._executor(toolchain).capacity
+
+    def _start_some(self) -> None:
+        """Start ready actions, most urgent first, as one commit; then send what needs a model."""
+        with self._group():
+            for _ in range(GROUP):
+                if not self._room() or self._interrupted():
+                    break
+                self._start(self._graph.actions[heapq.heappop(self._ready)[2]])
+        waiting, self._to_submit = self._to_submit, {}
+        for toolchain, requests in waiting.items():
+            self._executor(toolchain).submit(requests)
 
     def _executor(self, toolchain: str) -> Executor:
         if toolchain not in self._executors:
@@ -166,14 +191,20 @@ class Scheduler:
         assert action.toolchain is not None
         timeout = self._workspace.toolchains[action.toolchain].timeout_seconds
         self._in_flight[request.key] = Waiting(request, self._clock.now(), [(action, inputs)])
-        self._emit(ActionStarted(label, self._keys.actions[label].key, request.key))
-        self._executor(action.toolchain).submit([ExecRequest(request.key, rendered, timeout)])
+        self._say(ActionStarted(label, self._keys.actions[label].key, request.key))
+        self._to_submit.setdefault(action.toolchain, []).append(ExecRequest(request.key, rendered, timeout))
 
     def _collect(self) -> None:
         """Take what executors have finished; wait a moment when nothing is there."""
-        busy = [executor for executor in self._executors.values()]
-        for executor in busy:
-            for outcome in executor.wait(POLL_SECONDS / len(busy)):
+        executors = list(self._executors.values())
+        outcomes = [outcome for executor in executors for outcome in executor.wait(POLL_SECONDS / len(executors))]
+        if outcomes:
+            self._take_all(outcomes)
+
+    def _take_all(self, outcomes: list[Generated | Failed]) -> None:
+        """Commit outcomes that came together: durably, if a model call would be lost with them."""
+        with self._group(durable=any(isinstance(outcome, Generated) for outcome in outcomes)):
+            for outcome in outcomes:
                 self._take(outcome)
 
     def _take(self, outcome: Generated | Failed) -> None:
@@ -188,7 +219,7 @@ class Scheduler:
         generation, digest = outcome.generation, put.digest
         if put.equivocation:
             first_label = waiting.actions[0][0].label
-            self._emit(Equivocation(first_label, outcome.key, put.first, put.digest))
+            self._say(Equivocation(first_label, outcome.key, put.first, put.digest))
             if self._full:
                 self._apart.update(action.label for action, _ in waiting.actions)
             else:
@@ -222,7 +253,7 @@ class Scheduler:
         new_tokens = outcome.forced + outcome.sampled if outcome else 0
         self._results[label] = result
         self.done[label] = Outcome(result, how, generation, new_tokens)
-        self._emit(
+        self._say(
             ActionFinished(
                 label=label,
                 key=self._keys.actions[label].key,
@@ -253,7 +284,7 @@ class Scheduler:
             hint=outcome.hint,
         )
         self.failed[label] = event
-        self._emit(event)
+        self._say(event)
         above = list(self._parents.get(label, ()))
         while above:
             parent = above.pop()
@@ -263,7 +294,10 @@ class Scheduler:
 
     def _skip(self, label: str, because: str | None) -> None:
         self.skipped[label] = because
-        self._emit(ActionSkipped(label, self._keys.actions[label].key, because))
+        self._say(ActionSkipped(label, self._keys.actions[label].key, because))
+
+    def _say(self, event: Event) -> None:
+        self._said.append(event)
 
     def _drain(self) -> None:
         """Keep what executors have already finished, give up the rest."""
@@ -271,7 +305,7 @@ class Scheduler:
             return
         for executor in self._executors.values():
             executor.cancel()
-            for outcome in executor.wait(0):
-                if isinstance(outcome, Generated):
-                    self._take(outcome)
+            finished = [outcome for outcome in executor.wait(0) if isinstance(outcome, Generated)]
+            if finished:
+                self._take_all(list(finished))
         self._in_flight.clear()

@@ -19,7 +19,9 @@ from gsum.store.errors import ExitCode, GsumError
 class NotServed(GsumError):
     """A target whose result must not be shown: stale, not built, or invalid."""
 
-    def __init__(self, target: TargetState, message: str, *, exit_code: ExitCode, hint: str | None, facts: dict[str, object]):
+    def __init__(
+        self, target: TargetState, message: str, *, exit_code: ExitCode, hint: str | None, facts: dict[str, object]
+    ):
         super().__init__(message, facts=facts, hint=hint)
         self.target = target
         self.exit_code = exit_code
