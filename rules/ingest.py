@@ -14,7 +14,8 @@ from typing import Protocol
 import msgspec
 
 from gsum.rules import paths
-from gsum.rules.config import Source, Workspace
+from gsum.rules.config import Workspace
+from gsum.rules.files import decode_text, read_bytes, read_document, unreadable
 from gsum.rules.labels import NAME, document_label
 from gsum.rules.manifest import MANIFEST, Document, Dossier, parse_manifest, plain_dossier
 from gsum.rules.snapshot import Scope, Snapshot
@@ -88,7 +89,7 @@ def list_dossiers(workspace: Workspace, source: str) -> tuple[str, ...]:
     try:
         entries = sorted(Path(workspace.root, declared.path).iterdir(), key=lambda entry: entry.name)
     except OSError as error:
-        raise _unreadable(f"the folder of source `{source}` can't be listed", declared.path, error) from None
+        raise unreadable(f"the folder of source `{source}` can't be listed", declared.path, error) from None
     names = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     for name in names:
         if not _fit(name):
@@ -117,14 +118,15 @@ def load_dossier(workspace: Workspace, source: str, dossier: str, audit: Audited
     folder = paths.join(workspace.sources[source].path, dossier)
     manifest = paths.join(folder, MANIFEST)
     for path in (folder, manifest):
-        _resolve(workspace, (f"//{source}:{dossier}", path), path, audit)
+        real = paths.real_path(workspace.root, path)
+        _check_place(real, (f"//{source}:{dossier}", path), paths.real_path(workspace.root, ""), audit)
     if os.path.lexists(Path(workspace.root, manifest)):  # a dangling link is an error, never a plain folder
-        data = _read(workspace.root, manifest, MANIFEST_MAX_BYTES, "manifest")
-        return parse_manifest(TomlText(manifest, _decode(data, manifest, "manifest")), source, dossier)
+        data = read_bytes(workspace.root, manifest, MANIFEST_MAX_BYTES, "manifest")
+        return parse_manifest(TomlText(manifest, decode_text(data, manifest, "manifest")), source, dossier)
     try:
         entries = list(Path(workspace.root, folder).iterdir())
     except OSError as error:
-        raise _unreadable(f"dossier `{dossier}` can't be listed", folder, error) from None
+        raise unreadable(f"dossier `{dossier}` can't be listed", folder, error) from None
     files = tuple(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
     if not files:
         raise DeclarationError(
@@ -149,9 +151,8 @@ def survey(workspace: Workspace, source: str, dossier: str, principal: str, audi
     """
     audit = audited(workspace) if audit is None else audit
     loaded = load_dossier(workspace, source, dossier, audit)
-    rows = tuple(
-        _survey_document(workspace, loaded, number, principal, audit) for number in range(len(loaded.documents))
-    )
+    surveyor = _Surveyor(workspace, loaded, principal, audit)
+    rows = tuple(surveyor.survey(number, document) for number, document in enumerate(loaded.documents))
     return Survey(source, dossier, loaded.title, principal, rows)
 
 
@@ -198,7 +199,8 @@ def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[byt
     label = str(document_label(taken.source, taken.dossier, document))
     hint = "build again: the snapshot is taken anew"
     try:
-        _resolve(workspace, (label, path), path, audited(workspace))
+        real = paths.real_path(workspace.root, path)
+        _check_place(real, (label, path), paths.real_path(workspace.root, ""), audited(workspace))
         data, text = read_document(workspace.root, path, workspace.sources[taken.source].max_bytes)
     except DeclarationError as error:
         facts = {"file": path, "now": error.message}
@@ -208,53 +210,46 @@ def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[byt
     return data, text
 
 
-def read_document(root: str, path: str, max_bytes: int) -> tuple[bytes, str]:
-    """Read a document: its exact bytes, and its canonical text, which is their UTF-8 decoding and nothing else.
+class _Surveyor:
+    """Surveys the documents of one dossier, looking at the place, kind and size of readable files alone."""
 
-    Raises:
-        DeclarationError: if it is missing, no regular file, larger than `max_bytes`, not UTF-8 or without a
-            non-empty line.
-    """
-    data = _read(root, path, max_bytes, "document")
-    text = _decode(data, path, "document")
-    if not text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").strip():
-        raise DeclarationError(
-            f"document `{path}` is empty", facts={"file": path}, hint="write a line, or withdraw the document"
-        )
-    return data, text
+    def __init__(self, workspace: Workspace, dossier: Dossier, principal: str, audit: Audited) -> None:
+        self._dossier = dossier
+        self._principal = principal
+        self._audit = audit
+        self._source = workspace.sources[dossier.source]
+        self._folder = paths.join(self._source.path, dossier.name)
+        self._root = paths.real_path(workspace.root, "")
+        self._resolver = paths.Resolver(workspace.root)
 
+    def survey(self, number: int, document: Document) -> Surveyed:
+        """Return a document's rights and, only if it is readable, its version and path."""
+        eligible, revision = document.rights(self._principal)
+        active = not document.withdrawn
+        if not (active and eligible):
+            return Surveyed(document.id, active, eligible, revision, None, None)
+        path = paths.join(self._folder, document.path)
+        problem = self._problem(document, path)
+        if problem is not None:
+            raise _bad_file(self._dossier, number, document, path, problem)
+        return Surveyed(document.id, active, eligible, revision, document.version, path)
 
-def _survey_document(workspace: Workspace, dossier: Dossier, number: int, principal: str, audit: Audited) -> Surveyed:
-    document = dossier.documents[number]
-    eligible, revision = document.rights(principal)
-    active = not document.withdrawn
-    if not (active and eligible):
-        return Surveyed(document.id, active, eligible, revision, None, None)
-    source = workspace.sources[dossier.source]
-    path = paths.join(paths.join(source.path, dossier.name), document.path)
-    label = str(document_label(dossier.source, dossier.name, document.id))
-    problem = _problem(workspace, source, (label, path), path, audit)
-    if problem is not None:
-        raise _bad_file(dossier, number, document, path, problem)
-    return Surveyed(document.id, active, eligible, revision, document.version, path)
-
-
-def _problem(workspace: Workspace, source: Source, chain: tuple[str, ...], path: str, audit: Audited) -> str | None:
-    """Return why a readable document's file can't be used, looking at its place, kind and size alone."""
-    try:
-        real = _resolve(workspace, chain, path, audit)
-        status = real.stat()
-    except DeclarationError:
-        return "leads outside the workspace"
-    except FileNotFoundError:
-        return "does not exist"
-    except OSError as error:
-        return f"can't be read: {error.strerror}"
-    if not stat.S_ISREG(status.st_mode):
-        return "is no regular file"
-    if status.st_size > source.max_bytes:
-        return f"has {status.st_size} bytes, and `{source.name}` admits {source.max_bytes}"
-    return None
+    def _problem(self, document: Document, path: str) -> str | None:
+        label = str(document_label(self._dossier.source, self._dossier.name, document.id))
+        try:
+            real, status = self._resolver.resolve(path)
+            _check_place(real, (label, path), self._root, self._audit)
+        except DeclarationError:
+            return "leads outside the workspace"
+        except FileNotFoundError:
+            return "does not exist"
+        except OSError as error:
+            return f"can't be read: {error.strerror}"
+        if not stat.S_ISREG(status.st_mode):
+            return "is no regular file"
+        if status.st_size > self._source.max_bytes:
+            return f"has {status.st_size} bytes, and `{self._source.name}` admits {self._source.max_bytes}"
+        return None
 
 
 def _bad_file(dossier: Dossier, number: int, document: Document, path: str, problem: str) -> DeclarationError:
@@ -266,53 +261,12 @@ def _bad_file(dossier: Dossier, number: int, document: Document, path: str, prob
     return dossier.manifest.error(message, at, hint=hint)
 
 
-def _resolve(workspace: Workspace, chain: tuple[str, ...], path: str, audit: Audited) -> Path:
-    real = paths.resolve(workspace.root, path)
+def _check_place(real: str, chain: tuple[str, ...], root: str, audit: Audited) -> None:
+    """Refuse a real path in an audit source or outside the (real) root; `chain` says how it is reached."""
     check_path(chain, real, audit)
-    if not paths.inside(real, paths.resolve(workspace.root, "")):
-        raise DeclarationError(
-            f"`{path}` leads outside the workspace", facts={"path": path}, hint="keep sources inside the workspace"
-        )
-    return real
-
-
-def _read(root: str, path: str, max_bytes: int, noun: str) -> bytes:
-    file = Path(root, path)
-    try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DeclarationError(f"{noun} `{path}` is no regular file", facts={"file": path})
-        size = status.st_size
-        if size <= max_bytes:
-            with file.open("rb") as stream:
-                data = stream.read(max_bytes + 1)
-            size = len(data)
-    except OSError as error:
-        raise _unreadable(f"{noun} `{path}` can't be read", path, error) from None
-    if size > max_bytes:
-        raise DeclarationError(
-            f"{noun} `{path}` has {size} bytes or more and {max_bytes} are admitted",
-            facts={"file": path, "bytes": size, "max_bytes": max_bytes},
-            hint="split it, or raise `max_bytes` of its source",
-        )
-    return data
-
-
-def _decode(data: bytes, path: str, noun: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DeclarationError(
-            f"{noun} `{path}` is not UTF-8 at byte {error.start}",
-            facts={"file": path, "byte": error.start},
-            hint="save it as UTF-8",
-        ) from None
-
-
-def _unreadable(message: str, path: str, error: OSError) -> DeclarationError:
-    return DeclarationError(
-        message, facts={"path": path, "why": error.strerror}, hint="check that it exists and is readable"
-    )
+    if not paths.inside(real, root):
+        hint = "keep sources inside the workspace"
+        raise DeclarationError(f"`{chain[-1]}` leads outside the workspace", facts={"path": chain[-1]}, hint=hint)
 
 
 def _fit(name: str) -> bool:

@@ -126,13 +126,13 @@ def _read_text(root: Path, file: str, limit: int | None) -> str:
 
 
 def _subpackages(root: Path, main: _Unit, folders: tuple[str, ...]) -> Iterator[_Unit]:
-    top = paths.resolve(root, "")
-    seen: dict[Path, str] = {}
+    top = paths.real_path(root, "")
+    seen: dict[str, str] = {}
     for number, folder in enumerate(folders):
         at: TomlPath = ("workspace", "subpackages", number)
         if reason := paths.refusal(folder):
             raise main.text.error(f"the path of a subpackage {reason}", at)
-        real = paths.resolve(root, folder)
+        real = paths.real_path(root, folder)
         if real == top:
             hint = "remove it from `subpackages`"
             raise main.text.error(f"subpackages form a cycle: `{folder}` is the root, which lists it", at, hint=hint)
@@ -187,7 +187,7 @@ def _sources(root: Path, unit: _Unit) -> Iterator[tuple[str, Source]]:
 def _source(root: Path, unit: _Unit, name: str, section: SourcesSection) -> Source:
     path = paths.join(unit.folder, section.path)
     at: TomlPath = ("sources", name, "path")
-    if not paths.inside(paths.resolve(root, path), paths.resolve(root, "")):
+    if not paths.inside(paths.real_path(root, path), paths.real_path(root, "")):
         raise unit.text.error(f"the path of source `{name}` leads outside the workspace", at)
     if section.visibility is Visibility.INFERENCE and not (root / path).is_dir():
         raise unit.text.error(
@@ -225,11 +225,11 @@ def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section
         raise unit.text.error(f"the file of `{dotted(at)}` {reason}", at, hint="a prompt's file stays in the workspace")
     root = Path(workspace.root)
     path = paths.join(unit.folder, value.file)
-    real = paths.resolve(root, path)
+    real = paths.real_path(root, path)
     visibility.check_path((f"//prompt:{unit.full(name)}", path), real, visibility.audited(workspace))
-    if not paths.inside(real, paths.resolve(root, "")):
+    if not paths.inside(real, paths.real_path(root, "")):
         raise unit.text.error(f"the file of `{dotted(at)}` leads outside the workspace", at)
-    if not real.is_file():
+    if not Path(real).is_file():
         raise unit.text.error(f"the file of `{dotted(at)}` does not exist", at, hint=f"create `{path}`, or correct it")
     text = _read_text(root, path, PROMPT_MAX_BYTES)
     if not text.strip():

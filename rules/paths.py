@@ -1,8 +1,9 @@
-"""Paths that declarations may name: relative, POSIX, inside the workspace. Resolving is this module's only I/O."""
+"""Paths that declarations may name: relative, POSIX, inside the workspace. Resolving links is the only I/O here."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path, PurePosixPath
 
 
@@ -24,14 +25,43 @@ def join(folder: str, path: str) -> str:
 
 def resolve(root: str | Path, path: str) -> Path:
     """Return the real path of a path relative to the root, with every symbolic link followed."""
-    return Path(os.path.realpath(Path(root) / path))
+    return Path(real_path(root, path))
 
 
-def inside(path: Path, folder: Path) -> bool:
-    """Whether a real path is a folder or stands below it."""
-    return path == folder or folder in path.parents
+def real_path(root: str | Path, path: str) -> str:
+    """Return what `resolve` returns, as text, for the comparisons below."""
+    return os.path.realpath(Path(root) / path)
 
 
-def overlap(one: Path, other: Path) -> bool:
-    """Whether one of two real paths is the other or stands below it."""
+def inside(path: str, folder: str) -> bool:
+    """Whether a normal path is a folder or stands below it."""
+    return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether one of two normal paths is the other or stands below it."""
     return inside(one, other) or inside(other, one)
+
+
+class Resolver:
+    """Resolves many paths below one root, each folder once. Good for one pass over a tree that stands still."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._folders: dict[str, str] = {}
+
+    def resolve(self, path: str) -> tuple[str, os.stat_result]:
+        """Return the real path of a file relative to the root, and the status of what stands there.
+
+        Raises:
+            OSError: if nothing stands there.
+        """
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = real_path(self._root, folder)
+        real = os.path.join(self._folders[folder], name)  # noqa: PTH118 - strings, for speed
+        status = os.lstat(real)
+        if not stat.S_ISLNK(status.st_mode):
+            return real, status
+        real = os.path.realpath(real)
+        return real, os.stat(real)  # noqa: PTH116 - as above

@@ -5,14 +5,12 @@ Touching is by declared name or by real path, in either direction. Resolves link
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gsum.rules import paths
 from gsum.rules.config import Visibility, Workspace
 from gsum.rules.graph import ActionGraph
 from gsum.store.errors import ExitCode, GsumError
 
-Audited = tuple[tuple[str, Path], ...]
+Audited = tuple[tuple[str, str], ...]
 """Names and real paths of the audit sources."""
 
 
@@ -32,7 +30,7 @@ class VisibilityError(GsumError):
 def audited(workspace: Workspace) -> Audited:
     """Return the audit sources with their real paths."""
     return tuple(
-        (name, paths.resolve(workspace.root, source.path))
+        (name, paths.real_path(workspace.root, source.path))
         for name, source in workspace.sources.items()
         if source.visibility is Visibility.AUDIT
     )
@@ -50,10 +48,10 @@ def check_package(workspace: Workspace, package: str, audit: Audited) -> None:
     source = workspace.sources[name]
     if source.visibility is Visibility.AUDIT:
         raise VisibilityError((f"//{package}",), name)
-    check_path((f"//{package}", f"//{name}", source.path), paths.resolve(workspace.root, source.path), audit)
+    check_path((f"//{package}", f"//{name}", source.path), paths.real_path(workspace.root, source.path), audit)
 
 
-def check_path(chain: tuple[str, ...], real: Path, audit: Audited) -> None:
+def check_path(chain: tuple[str, ...], real: str, audit: Audited) -> None:
     """Refuse a real path that touches an audit source; `chain` says how it is reached.
 
     Raises:
@@ -73,7 +71,7 @@ def check_graph(workspace: Workspace, graph: ActionGraph) -> None:
         VisibilityError: with the chain of labels from the requested target down.
     """
     folders = tuple(
-        (name, Path(source.path)) for name, source in workspace.sources.items() if source.visibility is Visibility.AUDIT
+        (name, source.path) for name, source in workspace.sources.items() if source.visibility is Visibility.AUDIT
     )
     names = {name for name, _ in folders}
     seen: set[str] = set()
@@ -87,5 +85,5 @@ def check_graph(workspace: Workspace, graph: ActionGraph) -> None:
         if action.source in names:
             raise VisibilityError(chain, action.source)
         if action.path is not None:
-            check_path((*chain, action.path), Path(action.path), folders)
+            check_path((*chain, action.path), action.path, folders)
         stack += [(*chain, child) for child in reversed(action.children)]
