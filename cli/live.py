@@ -32,17 +32,18 @@ class Live:
         self._config = config
         self._lines = lines
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("building"),
             BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TextColumn("{task.fields[facts]}"),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}", markup=False),
+            TextColumn("{task.fields[facts]}", markup=False),
             TimeElapsedColumn(),
+            TextColumn("{task.description}", style="dim", markup=False),
             console=Console(stderr=True, no_color=config.colored is False, highlight=False),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._bar.add_task("building", total=None, facts="", start=False, visible=False)
+        self._task = self._bar.add_task("", total=None, facts="", start=False, visible=False)
         self._to_run = self._ran = self._tokens = self._hits = 0
         self._began = time.monotonic()
 
