@@ -27,11 +27,30 @@ _FIXED = {
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TQDM_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "USE_HUB_KERNELS": "0",
     "PYTHONHASHSEED": "0",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
+_INSTRUCTION_SETS = {
+    "AVX2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_CBWR": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+    },
+}
+
+
+def numerics_environment(numerics: NumericsSection) -> dict[str, str]:
+    """Return the variables that make torch's libraries use the declared threads and instruction set.
+
+    A wider machine is held to the declared set; a narrower one is found out by the worker.
+    """
+    threads = {} if numerics.threads is None else {"OMP_NUM_THREADS": str(numerics.threads)}
+    return {**threads, **_INSTRUCTION_SETS.get(numerics.instruction_set or "", {})}
 
 
 class LocalDialect:
@@ -61,8 +80,7 @@ class LocalDialect:
         """Run this interpreter on the worker module in a minimal environment."""
         argv = [sys.executable, "-P", "-m", "gsum.engine.llm.worker"]
         passed = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
-        threads = {"OMP_NUM_THREADS": str(self._numerics.threads)} if self._numerics.threads else {}
-        return argv, {"PATH": os.defpath, **passed, **_FIXED, **threads}, self._root
+        return argv, {"PATH": os.defpath, **passed, **_FIXED, **numerics_environment(self._numerics)}, self._root
 
     def missing(self, error: OSError) -> Refusal:
         """The interpreter could not be started."""

@@ -21,6 +21,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 STDERR_LINES = 20
 _STDERR_WIDTH = 400
 _CHUNK = 1 << 20
+_LINGER_SECONDS = 10.0
 _LAST_READS = 256  # what a dead program left in its pipe is less; a descendant that goes on writing is cut off
 
 
@@ -118,9 +119,12 @@ class ChildProcess:
 
     def end(self) -> str:
         """Reap a program that ended by itself, kill what is left of its group, and say how it ended."""
-        # The pipes may close a moment before the process is gone; what we report is its own end, not our kill.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(1.0)
+        # The pipes close before the process is gone; what we report is its own end, not our kill.
+        try:
+            self._popen.wait(_LINGER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return "it closed its output and lingered"
         self.kill()
         return self.how_it_ended()
 

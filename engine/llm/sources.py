@@ -159,3 +159,17 @@ def _how_to_replace(name: str, toolchain: LocalToolchain) -> str:
     if isinstance(toolchain.source, FolderSource):
         return f"restore the file, or, if the change is meant: gsum toolchain pin {name}"
     return f"gsum fetch --toolchain {name} replaces it"
+
+
+def source_gguf(toolchain: LocalToolchain) -> str:
+    """Return the declared name of the GGUF file.
+
+    Raises:
+        ToolchainError: if there is not exactly one.
+    """
+    names = [file for file in toolchain.files if file.endswith(".gguf")]
+    if len(names) != 1:
+        raise ToolchainError(
+            "A GGUF toolchain declares exactly one .gguf file", facts={"declared": ", ".join(names) or "none"}
+        )
+    return names[0]

@@ -24,6 +24,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """The folder of the declared files."""
     cache_dir: str
     """Where a converted model is kept."""
+    observe: bool = False
+    """Load and report, without comparing: for `gsum toolchain pin`."""
     version: int = WIRE_VERSION
 
 

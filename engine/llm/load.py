@@ -1,0 +1,139 @@
+"""Loads tokenizer and model from safetensors, strictly: no missing or unexpected tensor, ties as declared.
+
+Only declared files are visible to the libraries: they are linked into an empty folder first. Knows no requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gsum.engine.llm.convert import ensure_converted
+from gsum.engine.llm.sources import ToolchainError, is_gguf, regular_files, verify_files
+from gsum.rules.config import Device, LocalToolchain
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+class DeviceMissing(ToolchainError):  # noqa: N818 - reads as what it says
+    """The declared kind of device is not on this machine."""
+
+
+class LoadedModel(msgspec.Struct, frozen=True):
+    """A model ready to run. `end_ids`: the tokens that end a generation."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    device: str
+    vocab_size: int
+    end_ids: frozenset[int]
+
+
+def load(name: str, toolchain: LocalToolchain, source: Path, cache_dir: Path, *, verify: bool = True) -> LoadedModel:
+    """Verify the declared files, convert them if they are GGUF, and load them.
+
+    Raises:
+        ToolchainError: if a file, a tensor or the tying is not as declared, or the device is absent.
+    """
+    require_device(name, toolchain.device)
+    if verify:
+        verify_files(name, toolchain, source)
+    if is_gguf(toolchain):
+        folder = ensure_converted(name, toolchain, source, cache_dir)
+        return _load_folder(name, toolchain, folder)
+    with only_declared(toolchain.files, source) as folder:
+        return _load_folder(name, toolchain, folder)
+
+
+@contextlib.contextmanager
+def only_declared(files: Mapping[str, str], source: Path) -> Iterator[Path]:
+    """Yield a folder with links to the declared files and nothing else."""
+    with tempfile.TemporaryDirectory(prefix="gsum-model-") as temporary:
+        folder = Path(temporary)
+        for file in files:
+            link = folder / PurePosixPath(file)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to((source / PurePosixPath(file)).resolve())
+        yield folder
+
+
+def require_device(name: str, device: Device) -> None:
+    """Raise DeviceMissing unless torch sees the declared kind of device."""
+    import torch  # noqa: PLC0415
+
+    present = {
+        Device.CPU: lambda: True,
+        Device.CUDA: torch.cuda.is_available,
+        Device.MPS: torch.backends.mps.is_available,
+    }[device]()
+    if not present:
+        wants = "a CUDA build of torch and a driver" if device is Device.CUDA else "macOS on Apple silicon"
+        raise DeviceMissing(
+            f"Toolchain `{name}` declares device `{device.value}`, which this machine does not have",
+            facts={"torch": torch.__version__, "needed": wants},
+            hint="gsum doctor says what is missing; or build with another toolchain: gsum build --toolchain NAME …",
+        )
+
+
+def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedModel:
+    import torch  # noqa: PLC0415
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    model, info = AutoModelForCausalLM.from_pretrained(
+        str(folder),
+        dtype=getattr(torch, toolchain.dtype.value),
+        attn_implementation=toolchain.attention.value,
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        output_loading_info=True,
+    )
+    _require_strict(name, model, info, folder)
+    model.eval().requires_grad_(False)
+    model.to(toolchain.device.value)
+    config = model.config.get_text_config()
+    return LoadedModel(model, tokenizer, toolchain.device.value, int(config.vocab_size), _end_ids(model, tokenizer))
+
+
+def _require_strict(name: str, model: PreTrainedModel, info: Mapping[str, object], folder: Path) -> None:
+    """Every parameter came from the files, and every tensor of the files became a parameter (or is its tie)."""
+    from safetensors import safe_open  # noqa: PLC0415
+
+    lists = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
+    wrong = {key: str(info[key])[:400] for key in lists if info.get(key)}
+    stored: set[str] = set()
+    for file in regular_files(folder):
+        if file.endswith(".safetensors"):
+            with safe_open(str(folder / file), "pt") as tensors:
+                stored |= set(tensors.keys())
+    parameters = {key for key, _ in model.named_parameters()}
+    tied = {"lm_head.weight"} if is_tied(model) else set()
+    if extra := (stored - parameters - tied) | (parameters - stored):
+        wrong["differ"] = ", ".join(sorted(extra))[:400]
+    if wrong:
+        raise ToolchainError(f"The weights of toolchain `{name}` do not fit its model exactly", facts=wrong)
+
+
+def is_tied(model: PreTrainedModel) -> bool:
+    """Whether the output layer is the input embedding itself."""
+    output = model.get_output_embeddings()
+    return output is not None and output.weight is model.get_input_embeddings().weight
+
+
+def _end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
+    """Return all ids that end a generation: every eos id that is configured, and the pad token, never content."""
+    given = [model.config.get_text_config().eos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id]
+    if model.generation_config is not None:
+        given.append(model.generation_config.eos_token_id)
+    ids: set[int] = set()
+    for value in given:
+        if value is not None:
+            ids |= set(value) if isinstance(value, list | tuple) else {int(value)}
+    return frozenset(ids)

@@ -1,0 +1,81 @@
+"""From a greeting to a model that may serve: libraries, files, device and weights checked against the declaration.
+
+A refusal is a value; it lists every declared value that differs, with what was found.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from gsum.engine.llm.load import LoadedModel, load
+from gsum.engine.llm.sources import ToolchainError
+from gsum.engine.llm.verify import (
+    Mismatch,
+    declared,
+    library_versions,
+    mismatches,
+    observe_libraries,
+    observe_model,
+)
+from gsum.engine.llm.wire import WIRE_VERSION, Hello, Refused
+
+
+class Served(msgspec.Struct, frozen=True):
+    """A loaded model that is what it was declared to be, and what every observation says of it."""
+
+    loaded: LoadedModel
+    observed: dict[str, str]
+    device: str
+    dtype: str
+    versions: dict[str, str]
+    backend: str | None
+
+
+def open_model(hello: Hello) -> Served | Refused:
+    """Load and check what a greeting declares; with `observe`, load it and check nothing but the files' format."""
+    if hello.version != WIRE_VERSION:
+        return Refused("mismatch", "The worker is of another version than its client", hint="reinstall gsum")
+    wanted = declared(hello.toolchain, hello.numerics)
+    try:
+        import torch  # noqa: PLC0415
+        import transformers  # noqa: F401, PLC0415
+    except ImportError as error:
+        facts = {"missing": error.name or "torch"}
+        return Refused("model_missing", "The model libraries are not installed", facts, "pip install 'gsum[local]'")
+    seen = observe_libraries(hello.numerics, hello.toolchain)
+    if not hello.observe and (wrong := mismatches(wanted, seen)):
+        return _refused(hello, wrong)
+    if hello.numerics.threads is not None:
+        torch.set_num_threads(hello.numerics.threads)
+    try:
+        loaded = load(hello.name, hello.toolchain, Path(hello.model), Path(hello.cache_dir), verify=not hello.observe)
+    except ToolchainError as error:
+        facts = {name: str(value) for name, value in error.facts.items()}
+        return Refused("mismatch", error.message, facts, error.hint)
+    seen |= observe_model(loaded)
+    if not hello.observe and (wrong := mismatches(wanted, seen)):
+        return _refused(hello, wrong)
+    return _served(hello, loaded, seen)
+
+
+def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str]) -> Served:
+    import torch  # noqa: PLC0415
+
+    device = loaded.device
+    if device == "cuda":
+        device = f"cuda: {torch.cuda.get_device_name()}"
+    elif device == "cpu":
+        device = f"cpu: {seen['instruction_set']}, {seen['threads']} threads"
+    backend = hello.toolchain.grammar.backend
+    return Served(loaded, seen, device, seen["dtype"], {**library_versions(), "torch": str(torch.__version__)}, backend)
+
+
+def _refused(hello: Hello, wrong: list[Mismatch]) -> Refused:
+    return Refused(
+        "mismatch",
+        f"Toolchain `{hello.name}` is not what this machine has",
+        {one.name: f"declared {one.declared}, found {one.observed}" for one in wrong},
+        f"install what is declared, or declare what is found (new keys): gsum toolchain pin {hello.name}",
+    )
