@@ -68,12 +68,15 @@ def analyse(
 
 def all_targets(workspace: Workspace, rules: Mapping[str, Rule] = RULES) -> tuple[str, ...]:
     """Return the labels of all targets of all packages, in package and dossier order, reading manifests only."""
-    return tuple(
-        action.label
-        for package in workspace.packages
-        for dossier in list_dossiers(workspace, workspace.packages[package].sources)
-        for action in _outline(workspace, package, dossier, rules)
-    )
+    outlines: dict[tuple[str, str], Snapshot] = {}
+    labels: list[str] = []
+    for name, package in workspace.packages.items():
+        for dossier in list_dossiers(workspace, package.sources):
+            pair = (package.sources, dossier)
+            if pair not in outlines:
+                outlines[pair] = outline(workspace, *pair)
+            labels += [action.label for action in _expand(workspace, name, outlines[pair], None, rules)]
+    return tuple(labels)
 
 
 def resolve_patterns(workspace: Workspace, patterns: Iterable[str]) -> tuple[Selection, ...]:
@@ -187,10 +190,6 @@ def _expand(
     if isinstance(package, SummaryTreePackage):
         chosen = toolchain or package.toolchain or workspace.section.default_toolchain
     return rules[str(package.__struct_config__.tag)].expand(name, package, taken, chosen)
-
-
-def _outline(workspace: Workspace, package: str, dossier: str, rules: Mapping[str, Rule]) -> tuple[Action, ...]:
-    return _expand(workspace, package, outline(workspace, workspace.packages[package].sources, dossier), None, rules)
 
 
 def _add(actions: dict[str, Action], expanded: tuple[Action, ...]) -> None:

@@ -19,7 +19,7 @@ RESERVED = ("prompt", "schema", "toolchain")
 """Label packages that name nodes and can be neither a package nor a source."""
 
 PACKAGE_SEGMENT = re.compile(r"(?!\.+$)[A-Za-z0-9._-]+")
-NAME = re.compile(r"""(?!\.)[^\s/:()+^,'"`*\x00-\x1f\x7f]+""")
+NAME = re.compile(r"""(?!\.)[^\s/:()+^,'"`*\x00-\x1f\x7f-\x9f]+""")
 """Names of dossiers: any script, but nothing that labels, patterns or queries give a meaning."""
 
 _ROOT = "root"
@@ -122,7 +122,7 @@ def parse_pattern(text: str) -> Pattern:
         return Pattern(text, Extent.ROOT, package, name)
     if part == "...":
         return Pattern(text, Extent.PARTS, package, name)
-    wrong = re.search(r"[\s\x00-\x1f\x7f]", part)
+    wrong = re.search(r"[\s\x00-\x1f\x7f-\x9f]", part)
     if not part or wrong:
         at = start + len(name) + 1 + (wrong.start() if wrong else 0)
         raise _error(
@@ -133,7 +133,9 @@ def parse_pattern(text: str) -> Pattern:
 
 def document_label(source: str, dossier: str, document: str) -> Label:
     """Return the node label of a document; what a label can't hold in its id is percent-escaped."""
-    escaped = re.sub(r"[%\s/\x00-\x1f\x7f]", lambda match: "".join(f"%{b:02X}" for b in match[0].encode()), document)
+    escaped = re.sub(
+        r"[%\s/\x00-\x1f\x7f-\x9f]", lambda match: "".join(f"%{b:02X}" for b in match[0].encode()), document
+    )
     return Label(source, dossier, "%2E%2E%2E" if escaped == "..." else escaped)
 
 

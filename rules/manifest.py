@@ -17,7 +17,7 @@ from gsum.rules.toml import TomlText, decode, suggest
 
 MANIFEST = "dossier.toml"
 
-_UNFIT = re.compile(r"[@:/\s\x00-\x1f\x7f]")
+_UNFIT = re.compile(r"[@:/\s\x00-\x1f\x7f-\x9f]")
 """What an id or a version in a manifest may not hold: evidence ids and labels give it a meaning."""
 
 

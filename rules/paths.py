@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path, PurePosixPath
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def refusal(path: str) -> str | None:
     """Return why a declared path is refused as written, or None. Looks at the text alone."""
-    if not path.isprintable():
+    if _CONTROL.search(path):
         return "holds a control character"
     if path.startswith("/"):
         return "is absolute"

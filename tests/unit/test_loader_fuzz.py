@@ -15,37 +15,8 @@ from gsum.rules.toml import DeclarationError, TomlText, decode, dotted
 
 JUNK = st.sampled_from(
     [
-        "",
-        "=",
-        "[",
-        "]",
-        "[[",
-        "{",
-        "}",
-        '"',
-        "\n",
-        "\r\n",
-        ".",
-        "a",
-        "1",
-        "-1",
-        "1.5",
-        "true",
-        "\x00",
-        "é𝄞",
-        "#",
-        ",",
-        "\t",
-        "[x]\n",
-        "[[package]]\n",
-        "[package.dossier]\n",
-        "= 1 =",
-        '"""',
-        "\\",
-        "schema",
-        "2026-11-30",
-        "nan",
-        "{ a = 1 }",
+        *'= [ ] [[ { } " . a 1 -1 1.5 true é𝄞 # , """ \\ schema 2026-11-30 nan =1= {a=1} [package.dossier]'.split(),  # noqa: SIM905
+        *("", "\n", "\r\n", "\t", "\x00", "[x]\n", "[[package]]\n"),
     ]
 )
 
