@@ -1,22 +1,28 @@
 """Requests to generations, action keys to entries. An entry of incomplete provenance is no hit.
 
-It knows the tables execution and entry, and what `LocalCas` keeps.
+It knows the tables execution and entry, and what `LocalCas` keeps. A row whose seal does not fit counts as not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from blake3 import blake3
 
 from gsum.store.api import GenerationPut
 from gsum.store.blobs import BlobFiles
 from gsum.store.cas import LocalCas
-from gsum.store.database import Database, Row
+from gsum.store.database import Database, Row, hex_name
 from gsum.store.digests import Digest, Key, RecordKind
 from gsum.store.faults import BlobMissing
 from gsum.store.records import ENTRY_SCHEMA, ActionEntry, How
 
-_COLUMNS = "key, result, request, generation, sources, label, how, invocation, created, schema"
+_ENTRY = "key, result, request, generation, sources, label, how, invocation, created, schema, seal"
+_EXECUTION = "request, number, generation, observation, seal"
 _DIGEST_BYTES = 32
+_SEAL_BYTES = 16
 _HOWS = {how.value: how for how in How}
 
 
@@ -35,17 +41,15 @@ class LocalActions(LocalCas):
         Raises:
             BlobMissing: if the request is not kept.
         """
-        name = bytes.fromhex(request)
         with self._db.transaction():
-            kind = (name, RecordKind.REQUEST.value)
+            kind = (bytes.fromhex(request), RecordKind.REQUEST.value)
             if self._db.one("SELECT 1 FROM record WHERE key = ? AND kind = ?", kind) is None:
                 raise BlobMissing(request, "request")
             digest = self.put_blob(generation)
-            row = (name, bytes.fromhex(digest), observation)
-            same = "SELECT 1 FROM execution WHERE request = ? AND generation = ? AND observation = ?"
-            if self._db.one(same, row) is None:
-                self._db.write("INSERT INTO execution (request, generation, observation) VALUES (?, ?, ?)", row)
-            first = self.generations(request)[0]
+            executions = self._executions([request])
+            if (digest, observation) not in [(done.generation, done.observation) for done in executions]:
+                self._put_execution(request, digest, observation)
+            first = executions[0].generation if executions else digest
             return GenerationPut(digest, self.generation_for(request) or digest, equivocation=first != digest)
 
     def generation_for(self, request: Key) -> Digest | None:
@@ -56,23 +60,18 @@ class LocalActions(LocalCas):
 
     def generations(self, request: Key) -> list[Digest]:
         """Return all generations of a request, in the order in which they first came."""
-        rows = self._db.query(
-            "SELECT generation FROM execution WHERE request = ? GROUP BY generation ORDER BY min(id)",
-            (bytes.fromhex(request),),
-        )
-        return [Digest(name.hex()) for (name,) in rows]
+        return list(dict.fromkeys(done.generation for done in self._executions([request])))
 
     def observations(self, request: Key) -> list[bytes]:
         """Return the observations of a request, oldest first."""
-        sql = "SELECT CAST(observation AS BLOB) FROM execution WHERE request = ? ORDER BY id"
-        return [data for (data,) in self._db.query(sql, (bytes.fromhex(request),))]
+        return [done.observation for done in self._executions([request])]
 
     def put_entry(self, entry: ActionEntry) -> bool:
         """Keep an entry; return False when one is already there, which then stays.
 
         One that is there but incomplete, because something it refers to was lost, gives way to a complete one.
         """
-        insert = f"INSERT INTO entry ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+        insert = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
         row = _to_row(entry)
         with self._db.transaction():
             if self._db.write(insert, row):
@@ -87,7 +86,7 @@ class LocalActions(LocalCas):
         """Return the complete entries of `keys`: those whose preimage, request, generation, sources and result
         are all kept. The cost is a few statements per 500 keys.
         """
-        sql = f"SELECT {_COLUMNS} FROM entry WHERE key IN ({{}})"
+        sql = f"SELECT {_ENTRY} FROM entry WHERE key IN ({{}})"
         rows = self._db.query_in(sql, map(bytes.fromhex, keys))
         found = [entry for entry in map(_from_row, rows) if entry is not None]
         return {entry.key: entry for entry in self._complete(found)}
@@ -97,7 +96,7 @@ class LocalActions(LocalCas):
         lost_records = self.missing_records(requests.union(entry.key for entry in entries))
         blobs = {digest for entry in entries for digest in (entry.result, *entry.sources)}
         lost_blobs = self.missing_blobs(blobs.union(e.generation for e in entries if e.generation is not None))
-        executed = self._executed(requests)
+        executed = {(done.request, done.generation) for done in self._executions(requests)}
 
         def complete(entry: ActionEntry) -> bool:
             if entry.key in lost_records or not lost_blobs.isdisjoint((entry.result, *entry.sources)):
@@ -110,10 +109,21 @@ class LocalActions(LocalCas):
 
         return [entry for entry in entries if complete(entry)]
 
-    def _executed(self, requests: Iterable[Key]) -> set[tuple[Key, Digest]]:
-        sql = "SELECT DISTINCT request, generation FROM execution WHERE request IN ({})"
-        rows = self._db.query_in(sql, map(bytes.fromhex, requests))
-        return {(Key(request.hex()), Digest(generation.hex())) for request, generation in rows}
+    def _executions(self, requests: Iterable[Key]) -> list[_Execution]:
+        """Return the intact executions of requests, each request's in their order."""
+        sql = f"SELECT {_EXECUTION} FROM execution WHERE request IN ({{}}) ORDER BY request, number"
+        return [
+            _Execution(Key(hex_name(request)), Digest(hex_name(generation)), observation)
+            for request, number, generation, observation, seal in self._db.query_in(sql, map(bytes.fromhex, requests))
+            if seal == _seal(request, number, generation, observation)
+        ]
+
+    def _put_execution(self, request: Key, generation: Digest, observation: bytes) -> None:
+        name = bytes.fromhex(request)
+        last = self._db.one("SELECT coalesce(max(number), 0) FROM execution WHERE request = ?", (name,))
+        number = 1 + (last[0] if last else 0)
+        row = (name, number, bytes.fromhex(generation), observation)
+        self._db.write(f"INSERT INTO execution ({_EXECUTION}) VALUES (?, ?, ?, ?, ?)", (*row, _seal(*row)))
 
     def _move_entry(self, name: bytes) -> None:
         """Keep what a lost entry referred to, as `damaged`, and free its key."""
@@ -125,8 +135,19 @@ class LocalActions(LocalCas):
         self._db.write("DELETE FROM entry WHERE key = ?", (name,))
 
 
+class _Execution(NamedTuple):
+    request: Key
+    generation: Digest
+    observation: bytes
+
+
+def _seal(*values: bytes | str | int | None) -> bytes:
+    """Hash the columns of a row that no digest names."""
+    return blake3(msgspec.msgpack.encode(values)).digest(_SEAL_BYTES)
+
+
 def _to_row(entry: ActionEntry) -> Row:
-    return (
+    row = (
         bytes.fromhex(entry.key),
         bytes.fromhex(entry.result),
         None if entry.request is None else bytes.fromhex(entry.request),
@@ -138,13 +159,13 @@ def _to_row(entry: ActionEntry) -> Row:
         entry.created,
         entry.schema,
     )
+    return (*row, _seal(*row))
 
 
 def _from_row(row: Row) -> ActionEntry | None:
     """Decode a row; None for a damaged one or one of a newer schema: neither is a hit."""
-    key, result, request, generation, sources, label, how, invocation, created, schema = row
-    digests = [value for value in (key, result, request, generation, sources) if value is not None]
-    if not all(isinstance(value, bytes) for value in digests) or how not in _HOWS or schema != ENTRY_SCHEMA:
+    key, result, request, generation, sources, label, how, invocation, created, schema, seal = row
+    if seal != _seal(*row[:-1]) or how not in _HOWS or schema != ENTRY_SCHEMA:
         return None
     cuts = range(0, len(sources), _DIGEST_BYTES)
     return ActionEntry(

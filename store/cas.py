@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from gsum.store.blobs import BlobFiles
-from gsum.store.database import Database
+from gsum.store.database import Database, hex_name
 from gsum.store.digests import HEX_LENGTH, Digest, Key, Preimage, RecordKind, blob_digest, derive_key
 from gsum.store.errors import StoreError
 from gsum.store.faults import BlobCorrupt, BlobMissing
@@ -19,7 +19,7 @@ FIND_LIMIT = 16
 _HEX = frozenset("0123456789abcdef")
 # The casts keep a damaged row from turning up as a value of another type.
 _SELECT_BLOB = "SELECT CAST(data AS BLOB) FROM blob WHERE digest = ?"
-_SELECT_RECORD = "SELECT CAST(kind AS TEXT), CAST(data AS BLOB) FROM record WHERE key = ?"
+_SELECT_RECORD = "SELECT CAST(kind AS TEXT), coalesce(CAST(data AS BLOB), x'') FROM record WHERE key = ?"
 
 
 class LocalCas:
@@ -57,7 +57,7 @@ class LocalCas:
         wanted = set(digests)
         sql = "SELECT digest, size, data IS NULL FROM blob WHERE digest IN ({})"
         for name, size, in_file in self._db.query_in(sql, map(bytes.fromhex, wanted)):
-            digest = Digest(name.hex())
+            digest = Digest(hex_name(name))
             if not in_file or self._files.holds(digest, size):
                 wanted.discard(digest)
         return wanted
@@ -99,7 +99,7 @@ class LocalCas:
         """Return those of `keys` whose preimage is not kept."""
         wanted = set(keys)
         rows = self._db.query_in("SELECT key FROM record WHERE key IN ({})", map(bytes.fromhex, wanted))
-        return wanted - {Key(name.hex()) for (name,) in rows}
+        return wanted - {Key(hex_name(name)) for (name,) in rows}
 
     def find(self, prefix: str) -> list[str]:
         """Return the digests and keys that start with `prefix` (hex), sorted, at most 16."""
@@ -112,7 +112,7 @@ class LocalCas:
             f" UNION SELECT key FROM record WHERE key BETWEEN ?1 AND ?2 ORDER BY 1 LIMIT {FIND_LIMIT}",
             bounds,
         )
-        return [name.hex() for (name,) in rows]
+        return [hex_name(name) for (name,) in rows]
 
     def _put_inline(self, digest: Digest, data: bytes) -> None:
         row = (bytes.fromhex(digest), len(data), data)

@@ -31,11 +31,16 @@ CHUNK = 500
 
 Row = tuple[Any, ...]
 
+FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""What a statement may raise; the latter when SQLite quotes damaged bytes in a message."""
+
 _BY_CODE: dict[int, Callable[[Path, str], StoreError]] = {
     sqlite3.SQLITE_FULL: StoreFull,
     sqlite3.SQLITE_READONLY: StoreReadOnly,
     sqlite3.SQLITE_CORRUPT: StoreDamaged,
     sqlite3.SQLITE_NOTADB: StoreDamaged,
+    # Our statements are fixed: what does not compile is a damaged list of tables.
+    sqlite3.SQLITE_ERROR: StoreDamaged,
     sqlite3.SQLITE_BUSY: lambda path, _: StoreBusy(path, BUSY_SECONDS),
     sqlite3.SQLITE_LOCKED: lambda path, _: StoreBusy(path, BUSY_SECONDS),
 }
@@ -45,8 +50,10 @@ _BY_EXTENDED_CODE: dict[int, Callable[[Path, str], StoreError]] = {
 }
 
 
-def from_sqlite_error(error: sqlite3.Error, path: Path) -> StoreError:
+def from_sqlite_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:
     """Translate an error of SQLite, by its (extended) result code."""
+    if isinstance(error, UnicodeDecodeError):
+        return StoreDamaged(path, "a message about it can't be read")
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:  # raised by Python's module itself: closed connection, foreign thread
         return StoreMisused("The store was misused", facts={"store": path, "reason": error})
@@ -59,6 +66,11 @@ def chunks(items: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
     distinct = list(dict.fromkeys(items))
     for start in range(0, len(distinct), CHUNK):
         yield tuple(distinct[start : start + CHUNK])
+
+
+def hex_name(value: object) -> str:
+    """Return a kept digest or key in hex; a damaged one of another type names nothing."""
+    return value.hex() if isinstance(value, bytes) else ""
 
 
 def marks(items: Sequence[object]) -> str:
@@ -96,7 +108,7 @@ class Database:
         self._check_process()
         try:
             return self._connection.execute(sql, parameters).fetchall()
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise from_sqlite_error(error, self.path) from error
 
     def query_in(self, sql: str, items: Iterable[bytes]) -> Iterator[Row]:
@@ -145,7 +157,7 @@ class Database:
         self._check_process()
         try:
             self._connection.close()
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise from_sqlite_error(error, self.path) from error
 
     @contextmanager
@@ -208,7 +220,7 @@ class Database:
     def _execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
         try:
             return self._connection.execute(sql, parameters).rowcount
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise from_sqlite_error(error, self.path) from error
         except OSError as error:
             raise from_os_error(error, self.path) from error

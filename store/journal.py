@@ -6,17 +6,28 @@ It knows the tables target, invocation and event. It reads no clock: times come 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from gsum.store.database import Database, Row
+from gsum.store.database import Database, Row, hex_name
 from gsum.store.digests import Key
 from gsum.store.faults import StoreDamaged
 from gsum.store.records import InvocationRecord, InvocationStatus, TargetRef
 
-_TARGET = "label, principal, toolchain, key, invocation, created"
+_TARGET = (
+    "CAST(label AS TEXT), CAST(principal AS TEXT), CAST(toolchain AS TEXT), key,"
+    " CAST(invocation AS TEXT), CAST(created AS TEXT)"
+)
+"""The casts keep a damaged row from turning up as values of other types."""
+T = TypeVar("T", covariant=True)
+
 _RECORDS = msgspec.json.Decoder(InvocationRecord)
 _EVENTS = msgspec.msgpack.Decoder(list[bytes])
+
+
+class _Decoder(Protocol[T]):
+    def decode(self, data: bytes, /) -> T: ...
 
 
 class LocalJournal:
@@ -88,10 +99,8 @@ class LocalJournal:
         """
         sql = "SELECT CAST(events AS BLOB) FROM event WHERE invocation = ? ORDER BY number"
         rows = self._db.query(sql, (invocation,))
-        try:
-            return [event for (data,) in rows for event in _EVENTS.decode(data)]
-        except msgspec.MsgspecError as error:
-            raise StoreDamaged(self._db.path, f"the events of invocation `{invocation}` are unreadable") from error
+        what = f"the events of invocation `{invocation}`"
+        return [event for (data,) in rows for event in self._decoded(_EVENTS, data, what)]
 
     def invocations(self, limit: int) -> list[InvocationRecord]:
         """Return the newest invocations, newest first.
@@ -100,13 +109,14 @@ class LocalJournal:
             StoreDamaged: if one can't be decoded.
         """
         sql = "SELECT id, CAST(record AS BLOB) FROM invocation ORDER BY number DESC LIMIT ?"
-        return [self._decoded(name, data) for name, data in self._db.query(sql, (max(limit, 0),))]
+        rows = self._db.query(sql, (max(limit, 0),))
+        return [self._decoded(_RECORDS, data, f"the record of invocation `{name}`") for name, data in rows]
 
-    def _decoded(self, name: str, data: bytes) -> InvocationRecord:
+    def _decoded(self, decoder: _Decoder[T], data: bytes | None, what: str) -> T:
         try:
-            return _RECORDS.decode(data)
+            return decoder.decode(data or b"")
         except msgspec.MsgspecError as error:
-            raise StoreDamaged(self._db.path, f"the record of invocation `{name}` is unreadable") from error
+            raise StoreDamaged(self._db.path, f"{what} can't be read") from error
 
     def _put_invocation(self, record: InvocationRecord) -> bool:
         with self._db.transaction():
@@ -117,4 +127,4 @@ class LocalJournal:
 
 def _to_ref(row: Row) -> TargetRef:
     label, principal, toolchain, key, invocation, created = row
-    return TargetRef(label, principal, toolchain, Key(key.hex()), invocation, created)
+    return TargetRef(label, principal, toolchain, Key(hex_name(key)), invocation, created)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from gsum.store.database import BUSY_SECONDS, Database, from_sqlite_error
+from gsum.store.database import BUSY_SECONDS, FAILURES, Database, from_sqlite_error
 from gsum.store.faults import (
     StoreDamaged,
     StoreInputOutput,
@@ -104,12 +104,12 @@ class _Opening:
         uri = f"{self.path.absolute().as_uri()}?{query}"
         try:
             connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise from_sqlite_error(error, self.path) from error
         connection.text_factory = _lenient_text
         try:
             prepare(connection)
-        except sqlite3.Error as error:
+        except FAILURES as error:
             connection.close()
             raise from_sqlite_error(error, self.path) from error
         except BaseException:

@@ -29,14 +29,16 @@ DDL: Final[tuple[str, ...]] = (
         kind TEXT NOT NULL,
         data BLOB NOT NULL
     )""",
-    # One row per execution of a request, in order. Its generations are the distinct ones, the earliest is served.
+    # One row per execution of a request, numbered per request. Its generations are the distinct ones, the earliest is
+    # served. What no digest names is sealed: `seal` is a hash of the other columns, verified on every read.
     """CREATE TABLE execution (
-        id INTEGER PRIMARY KEY,
         request BLOB NOT NULL CHECK (length(request) = 32),
+        number INTEGER NOT NULL,
         generation BLOB NOT NULL CHECK (length(generation) = 32),
-        observation BLOB NOT NULL
-    )""",
-    "CREATE INDEX execution_by_request ON execution (request, generation)",
+        observation BLOB NOT NULL,
+        seal BLOB NOT NULL,
+        PRIMARY KEY (request, number)
+    ) WITHOUT ROWID""",
     # `sources` are 32-byte digests, one after the other.
     """CREATE TABLE entry (
         key BLOB PRIMARY KEY NOT NULL CHECK (length(key) = 32),
@@ -48,7 +50,8 @@ DDL: Final[tuple[str, ...]] = (
         how TEXT NOT NULL,
         invocation TEXT NOT NULL,
         created TEXT NOT NULL,
-        schema INTEGER NOT NULL
+        schema INTEGER NOT NULL,
+        seal BLOB NOT NULL
     ) WITHOUT ROWID""",
     # `put` counts up per (label, principal): the greatest is the newest.
     """CREATE TABLE target (

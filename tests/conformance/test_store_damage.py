@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 from support.store_damage import (
@@ -171,6 +172,62 @@ def test_what_needs_damaged_bytes_is_a_miss_until_made_again(folder, part):
         assert store.entries([entry.key]) == {}
         keep(store, whole)
         assert store.entries([entry.key]) == {entry.key: entry}
+
+
+def test_a_row_that_points_at_something_else_is_not_believed(folder):
+    with open_store(folder) as store:
+        one, other = (keep(store, example(number)) for number in (1, 2))
+        sql(folder, "UPDATE execution SET generation = ?", (bytes.fromhex(other.generation),))
+        sql(folder, "UPDATE entry SET result = ?", (bytes.fromhex(other.result),))
+        assert store.generation_for(one.request) is None
+        assert store.observations(one.request) == []
+        assert store.generation_for(other.request) == other.generation  # this row is as it was
+        assert store.entries([one.key, other.key]) == {other.key: other}
+        assert keep(store, example(1)) == one
+        assert store.entries([one.key]) == {one.key: one}
+
+
+@pytest.mark.parametrize("column", ["label", "how", "invocation", "created", "schema", "seal", "sources"])
+def test_an_entry_altered_in_any_column_is_a_miss_until_made_again(folder, column):
+    with open_store(folder) as store:
+        entry = keep(store, example(1))
+        sql(folder, f"UPDATE entry SET {column} = ?", (bytes(32),))
+        assert store.entries([entry.key]) == {}
+        keep(store, example(1))
+        assert store.entries([entry.key]) == {entry.key: entry}
+
+
+def test_executions_that_changed_places_serve_nothing(folder):
+    with open_store(folder) as store:
+        request = store.put_record(example(1).request)
+        for output in (b"first", b"second"):
+            store.put_generation(request, output, b"o")
+        sql(folder, "UPDATE execution SET number = -number")
+        sql(folder, "UPDATE execution SET number = 3 + number")
+        assert store.generation_for(request) is None
+        again = store.put_generation(request, b"first", b"o")
+        assert (again.first, again.equivocation) == (blob_digest(b"first"), False)
+
+
+def test_a_list_of_tables_that_is_no_text_is_damage(folder):
+    filled(folder)
+    with closing(sqlite3.connect(folder / "store.sqlite")) as connection:
+        connection.execute("PRAGMA writable_schema=ON")
+        connection.execute("UPDATE sqlite_master SET sql = CAST(x'b2ff80' AS TEXT) WHERE name = 'blob'")
+        connection.commit()
+    with pytest.raises(StoreDamaged):
+        open_store(folder)
+
+
+@pytest.mark.parametrize("table", ["invocation", "event"])
+def test_a_journal_that_can_not_be_decoded_is_damage_and_named(folder, table):
+    with open_store(folder) as store:
+        store.begin(invocation("i-1"))
+        store.append_events("i-1", [b"e"])
+        sql(folder, f"UPDATE {table} SET {table.replace('invocation', 'record').replace('event', 'events')} = x'00ff'")
+        with pytest.raises(StoreDamaged) as caught:
+            store.events("i-1") if table == "event" else store.invocations(1)
+        assert "i-1" in str(caught.value.facts["reason"])
 
 
 def test_damage_found_in_a_failing_transaction_is_set_aside_all_the_same(folder):

@@ -11,7 +11,7 @@ from gsum.store.digests import blob_digest
 from gsum.store.local import open_store
 from gsum.store.schema import APPLICATION_ID, DDL, INLINE_LIMIT, STORE_SCHEMA
 
-PINNED = {1: "f1c6308ddfd3cf11ade81406008aa3cf63f066a19e7570c3aedb17d2aa9ae2ef"}
+PINNED = {1: "cd1f27660d76a4bd9004b94553a4462db631df59b62dc2686648e5dbc1678da4"}
 
 
 def test_the_statements_belong_to_their_version():
