@@ -21,7 +21,7 @@ class NotServed(GsumError):
 
     def __init__(
         self, target: TargetState, message: str, *, exit_code: ExitCode, hint: str | None, facts: dict[str, object]
-    ):
+    ) -> None:
         super().__init__(message, facts=facts, hint=hint)
         self.target = target
         self.exit_code = exit_code
