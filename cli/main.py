@@ -3,7 +3,6 @@
 It knows no command; what a command returns is the exit code.
 """
 
-# ruff: noqa: N818 - the names say what happened
 from __future__ import annotations
 
 import contextlib
@@ -44,17 +43,16 @@ class Gsum(LazyGroup):
     def main(  # type: ignore[override]
         self,
         args: Sequence[str] | None = None,
-        prog_name: str | None = "gsum",
+        prog_name: str | None = None,  # noqa: ARG002 - always `gsum`
         **extra: Any,  # noqa: ANN401
     ) -> NoReturn:
         """Run a command line and exit with its code."""
         extra["standalone_mode"] = False
-        code = self._guarded(list(sys.argv[1:] if args is None else args), prog_name, extra)
+        code = self._guarded(list(sys.argv[1:] if args is None else args), extra)
         try:
             sys.stdout.flush()
-        except BrokenPipeError:
-            code = PIPE_CLOSED
-        if code == PIPE_CLOSED:
+        except OSError as error:
+            code = PIPE_CLOSED if isinstance(error, BrokenPipeError) else code or int(ExitCode.ACTION_FAILED)
             _silence()
         sys.exit(code)
 
@@ -63,13 +61,14 @@ class Gsum(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
+            _silence()
             return PIPE_CLOSED
         except (KeyboardInterrupt, EOFError):
             raise Interrupted("interrupted") from None
 
-    def _guarded(self, arguments: list[str], prog_name: str | None, extra: dict[str, Any]) -> int:
+    def _guarded(self, arguments: list[str], extra: dict[str, Any]) -> int:
         try:
-            return int(super().main(arguments, prog_name, **extra) or 0)
+            return int(super().main(arguments, "gsum", **extra) or 0)
         except GsumError as error:
             failure = error
         except click.ClickException as error:
@@ -77,14 +76,17 @@ class Gsum(LazyGroup):
         except click.Abort:
             failure = Interrupted("interrupted")
         except BrokenPipeError:
+            _silence()
             return PIPE_CLOSED
+        except OSError as error:
+            failure = GsumError(f"the system refused: {error.strerror or type(error).__name__}", facts=_file(error))
         except Exception as error:
             failure = _bug(error)
         print_error(failure, json=_wants_json(arguments), color=_color(arguments))
         return int(failure.exit_code)
 
 
-@click.group(cls=Gsum, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group("gsum", cls=Gsum, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name="gsum")
 @options(principal=True, toolchain=True)
 def cli() -> None:
@@ -107,6 +109,10 @@ def _bug(error: Exception) -> GsumError:
     place = traceback.extract_tb(error.__traceback__)[-1]
     facts = {"kind": type(error).__name__, "place": f"{os.path.basename(place.filename)}:{place.lineno}"}  # noqa: PTH119
     return _Bug("this is a bug in gsum", facts=facts, hint="run it again with GSUM_DEBUG=1 and report the trace")
+
+
+def _file(error: OSError) -> dict[str, object]:
+    return {} if error.filename is None else {"file": error.filename}
 
 
 def _usage(error: click.ClickException) -> GsumError:

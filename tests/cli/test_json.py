@@ -1,0 +1,111 @@
+"""`--json`: each command prints one document whose keys are exactly those of cli/JSON.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.cli import Gsum
+from support.workspaces import activate, document_text
+
+DOCUMENTATION = Path(__file__).parents[2] / "cli/JSON.md"
+
+
+def documented():
+    """Paths by section, without what all documents hold."""
+    sections = re.split(r"^## (.+)$", DOCUMENTATION.read_text(), flags=re.MULTILINE)[1:]
+    found = {}
+    for name, body in zip(sections[::2], sections[1::2], strict=True):
+        keys = "".join(
+            re.sub(r"(?<=[`\]]): [^;\n]*", "", line) for line in re.findall(r"^(?:- |  ).*\n", body, re.MULTILINE)
+        )
+        found[name] = set(re.findall(r"`([a-z_\[\].*0-9]+)`", keys))
+    return found
+
+
+def paths(value, maps, prefix=""):
+    """The paths of a document; `maps` are those whose names are data. An empty list or map counts as its elements."""
+    if isinstance(value, dict) and prefix in maps:
+        return {f"{prefix}.*"}
+    if isinstance(value, dict):
+        return set().union(*(paths(item, maps, f"{prefix}.{name}" if prefix else name) for name, item in value.items()))
+    if isinstance(value, list):
+        return set().union(*(paths(item, maps, f"{prefix}[]") for item in value)) if value else {f"{prefix}[]"}
+    return {prefix}
+
+
+def check(section, *documents):
+    wanted = documented()[section]
+    maps = {path.removesuffix(".*") for path in wanted if path.endswith(".*")}
+    printed = set().union(*(paths(document, maps) for document in documents)) - {"schema", "command"}
+    # A list that was empty in one document and is not in another is known by its elements' keys.
+    printed -= {
+        path for path in printed if path.endswith("[]") and any(other.startswith(f"{path}.") for other in printed)
+    }
+    assert printed == wanted
+    for document in documents:
+        assert document["schema"] == 1
+
+
+@pytest.fixture
+def gsum(tmp_path):
+    return Gsum(tmp_path / "w", {"S-1": 2})
+
+
+def test_build(gsum):
+    first = gsum("build", "//dossier:S-1", "--json").document
+    gsum.model("--seed", "a", "--max-claims", "1")
+    different = gsum("build", "//dossier:S-1", "--full", "--json").document
+    activate(gsum.root, "S-1", "D-00", "2")
+    gsum.model("--error-at", str(gsum.calls + 1))
+    failed = gsum("build", "//dossier:S-1", "--json").document
+    assert different["differences"]
+    assert different["equivocations"]
+    assert failed["failures"]
+    check("build", first, different, failed)
+    check("build --dry-run", gsum("build", "//dossier:S-1", "--json", "--dry-run").document)
+
+
+def test_show(tmp_path):
+    texts = {"D-00": "".join(f"Product P-1-00 site: Hall {n}.\n" for n in range(5)), "D-01": document_text("S-1", 1)}
+    gsum = Gsum(tmp_path / "w", {"S-1": texts}, "--max-claims", "5")
+    gsum("build", "//dossier:S-1")
+    document = gsum("show", "//dossier:S-1", "--json").document
+    assert document["partial_because"]
+    check("show", document)
+
+
+def test_error(gsum):
+    check("error", gsum("show", "//dossier:S-1", "--json").document, gsum("bild", "--json").document)
+
+
+def test_status_key_cat_log_doc(gsum):
+    gsum("build", "//dossier:S-1")
+    check("status", gsum("status", "//...", "--json").document)
+    key = gsum("key", "//dossier:S-1", "--json").document
+    check("key", key)
+    check("cat", gsum("cat", key["key"], "--json").document)
+    listed = gsum("log", "--json").document
+    check("log", listed, gsum("log", "--json", "--invocation", listed["invocations"][0]["id"]).document)
+    check("doc", gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2", "--json").document)
+
+
+def test_fetch_of_a_program_has_nothing_to_fetch(gsum):
+    document = gsum("fetch", "--json").document
+    assert document["fetched"] == [{"toolchain": "fake", "folder": None, "files": []}]
+    check("fetch", document)
+
+
+def test_a_document_is_one_document_with_nothing_around_it(gsum):
+    for words in (
+        ["build", "//dossier:S-1"],
+        ["status", "//..."],
+        ["show", "//dossier:S-1"],
+        ["query", "//..."],
+        ["log"],
+    ):
+        ran = gsum(*words, "--json")
+        assert json.loads(ran.out)["command"] == words[0]
+        assert ran.err == ""
