@@ -125,6 +125,19 @@ def toolchain_record(toolchain: ToolchainSection, numerics: dict[str, NumericsSe
             }
 
 
+def named_record(workspace: Workspace, kind: RecordKind, name: str) -> object:
+    """Return the record of a declared toolchain, prompt or schema."""
+    match kind:
+        case RecordKind.TOOLCHAIN:
+            return toolchain_record(workspace.toolchains[name], workspace.numerics)
+        case RecordKind.PROMPT:
+            return {"key_schema": KEY_SCHEMA, "prompt": workspace.prompts[name]}
+        case RecordKind.SCHEMA:
+            return {"key_schema": KEY_SCHEMA, "schema": workspace.schemas[name]}
+        case _:
+            raise ValueError(f"records of kind {kind.value} have no name")
+
+
 class _Records:
     """The records a key set refers to, each hashed once."""
 
@@ -142,20 +155,8 @@ class _Records:
         if name is None:
             return None
         if (kind, name) not in self._named:
-            self._named[kind, name] = self.keep(kind, self._record(kind, name))
+            self._named[kind, name] = self.keep(kind, named_record(self._workspace, kind, name))
         return self._named[kind, name]
-
-    def _record(self, kind: RecordKind, name: str) -> object:
-        workspace = self._workspace
-        match kind:
-            case RecordKind.TOOLCHAIN:
-                return toolchain_record(workspace.toolchains[name], workspace.numerics)
-            case RecordKind.PROMPT:
-                return {"key_schema": KEY_SCHEMA, "prompt": workspace.prompts[name]}
-            case RecordKind.SCHEMA:
-                return {"key_schema": KEY_SCHEMA, "schema": workspace.schemas[name]}
-            case _:
-                raise ValueError(f"records of kind {kind.value} have no name")
 
 
 def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
@@ -173,9 +174,7 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
         toolchain = records.named(RecordKind.TOOLCHAIN, action.toolchain)
         if action.toolchain is not None and toolchain is not None:
             section = workspace.toolchains[action.toolchain]
-            terms[action.toolchain] = ModelTerms(
-                toolchain, section.grammar.strength, section.decoding.max_new_tokens
-            )
+            terms[action.toolchain] = ModelTerms(toolchain, section.grammar.strength, section.decoding.max_new_tokens)
         schema = records.named(RecordKind.SCHEMA, action.schema)
         assert schema is not None
         record = ActionPreimage(
