@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+from weakref import ref
 
 from gsum.store.errors import StoreError
 from gsum.store.faults import (
@@ -82,18 +84,12 @@ class Database:
     """An open database. `before_durable` is called before each durable commit, to sync what lies beside it."""
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        path: Path,
-        *,
-        writable: bool,
-        before_durable: Callable[[], None],
+        self, connection: sqlite3.Connection, path: Path, *, writable: bool, before_durable: Callable[[], None]
     ) -> None:
         self._connection = connection
         self._before_durable = before_durable
         self._process = os.getpid()
-        self._depth = 0
-        self._durable = False
+        self._outermost: ref[_Block] | None = None
         self._afterwards: list[Callable[[], None]] = []
         self.path = path
         self.writable = writable
@@ -101,7 +97,7 @@ class Database:
     @property
     def in_transaction(self) -> bool:
         """Tell whether a transaction block is being run."""
-        return self._depth > 0
+        return self._outer() is not None
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return all rows of a statement."""
@@ -123,25 +119,14 @@ class Database:
 
     def write(self, sql: str, parameters: Sequence[object] = ()) -> int:
         """Run a writing statement and return how many rows it touched; only within a transaction block."""
-        if not self._depth:
+        if not self.in_transaction:
             raise StoreMisused("A write needs a transaction", facts={"store": self.path})
         self._check_alive()
         return self._execute(sql, parameters)
 
-    @contextmanager
-    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Keep all writes of the block or none. An inner block joins the outer one, and makes it durable if it is."""
-        self._check_process()
-        if self._depth:
-            with self._inner(durable):
-                yield
-            return
-        self.require_writable()
-        try:
-            with self._outer(durable):
-                yield
-        finally:
-            self._run_afterwards()
+        return _Block(self, durable)
 
     def require_writable(self) -> None:
         """Raise `StoreReadOnly` unless the store may be written."""
@@ -160,57 +145,62 @@ class Database:
         except FAILURES as error:
             raise from_sqlite_error(error, self.path) from error
 
-    @contextmanager
-    def _outer(self, durable: bool) -> Iterator[None]:
-        # The pragma is refused inside a transaction: it goes first.
-        if durable:
-            self._execute("PRAGMA synchronous=FULL")
+    def _enter(self, block: _Block) -> None:
+        self._check_process()
+        outer = self._outer()
+        if outer is not None:
+            self._check_alive()
+            outer.durable = outer.durable or block.durable
+            self._execute("SAVEPOINT inner_block")
+            return
+        self.require_writable()
+        self._roll_back()  # what an interrupted block may have left
+        block.outermost = True
+        self._outermost = ref(block)
         try:
+            # The pragma is refused inside a transaction: it goes first.
+            self._execute(f"PRAGMA synchronous={'FULL' if block.durable else 'NORMAL'}")
             self._execute("BEGIN IMMEDIATE")
-            self._depth, self._durable = 1, durable
-            try:
-                yield
-                self._check_alive()
-                if self._durable:
-                    self._before_durable()
-                self._execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._execute("ROLLBACK")
-                raise
-            finally:
-                self._depth = 0
-            if self._durable and not durable:
-                self._sync_log()
-        finally:
-            if durable:
-                self._execute("PRAGMA synchronous=NORMAL")
-
-    @contextmanager
-    def _inner(self, durable: bool) -> Iterator[None]:
-        self._check_alive()
-        self._durable = self._durable or durable
-        self._depth += 1
-        name = f"inner{self._depth}"
-        self._execute(f"SAVEPOINT {name}")
-        try:
-            yield
         except BaseException:
-            if self._connection.in_transaction:
-                self._execute(f"ROLLBACK TO {name}")
+            block.ended = True
+            self._roll_back()
             raise
+
+    def _leave_inner(self, failed: bool) -> None:
+        if not self._connection.in_transaction:
+            return
+        if failed:
+            self._execute("ROLLBACK TO inner_block")
+        self._execute("RELEASE inner_block")
+
+    def _leave_outermost(self, block: _Block, full: bool, failed: bool) -> None:
+        try:
+            if not failed:
+                self._check_alive()
+                if block.durable:
+                    self._before_durable()
+                block.ended = True
+                self._execute("COMMIT")
         finally:
-            self._depth -= 1
-            if self._connection.in_transaction:
-                self._execute(f"RELEASE {name}")
+            block.ended = True
+            self._roll_back()
+            self._run_afterwards()
+        if block.durable and not failed and not full:
+            self._sync_log()
+
+    def _outer(self) -> _Block | None:
+        """Return the outermost block under way; one that an interrupt kept from ending is none once it is forgotten."""
+        block = None if self._outermost is None else self._outermost()
+        return None if block is None or block.ended else block
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._execute("ROLLBACK")
 
     def _sync_log(self) -> None:
         """Make an ordinary commit durable after the fact: a full one syncs the log with all that stands in it."""
         self._execute("PRAGMA synchronous=FULL")
-        try:
-            self._execute(f"PRAGMA user_version={STORE_SCHEMA}")
-        finally:
-            self._execute("PRAGMA synchronous=NORMAL")
+        self._execute(f"PRAGMA user_version={STORE_SCHEMA}")
 
     def _run_afterwards(self) -> None:
         while self._afterwards:
@@ -237,3 +227,29 @@ class Database:
                 facts={"store": self.path},
                 hint="open it again after a fork",
             )
+
+
+class _Block:
+    """One `with` block of a transaction. The database knows the outermost by a weak reference only: a block whose end
+    an interrupt swallowed is dropped with its frame, and nothing joins it by mistake. (A generator would not do.)
+    """
+
+    __slots__ = ("__weakref__", "_database", "_full", "durable", "ended", "outermost")
+
+    def __init__(self, database: Database, durable: bool) -> None:
+        self._database = database
+        self._full = durable
+        self.durable = durable
+        self.outermost = False
+        self.ended = False
+
+    def __enter__(self) -> None:
+        self._database._enter(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.outermost:
+            self._database._leave_outermost(self, self._full, kind is not None)
+        else:
+            self._database._leave_inner(kind is not None)

@@ -3,7 +3,6 @@
 Every failure of SQLite or of the file system leaves the store as one of these; `from_os_error` translates the latter.
 """
 
-# ruff: noqa: N818 - the names say what is wrong
 from __future__ import annotations
 
 import errno

@@ -43,7 +43,7 @@ def test_an_ordinary_transaction_asks_for_no_sync_of_the_database(traced):
     store, log = traced
     with store.transaction():
         store.put_blob(b"small")
-    assert steps(log) == ["BEGIN IMMEDIATE", "COMMIT"]
+    assert steps(log) == ["PRAGMA synchronous=NORMAL", "BEGIN IMMEDIATE", "COMMIT"]
 
 
 def test_a_durable_transaction_is_a_full_commit_and_the_next_is_ordinary_again(traced):
@@ -68,11 +68,11 @@ def test_a_durable_block_within_another_makes_the_whole_durable(traced):
         with store.transaction(durable=True):
             store.put_blob(b"next")
     assert steps(log) == [
+        "PRAGMA synchronous=NORMAL",
         "BEGIN IMMEDIATE",
         "COMMIT",
         "PRAGMA synchronous=FULL",
         "PRAGMA user_version=1",
-        "PRAGMA synchronous=NORMAL",
     ]
 
 
