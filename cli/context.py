@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,12 @@ class Config(msgspec.Struct, frozen=True):
     def store_folder(self, root: Path) -> Path:
         """The folder of the store: as given, else `.gsum` in the workspace."""
         return root / STORE_FOLDER if self.store is None else self.cwd / self.store
+
+    def typed(self, *words: str) -> str:
+        """Return a command line to type next, for the principal and toolchain that were asked for."""
+        given = {"--principal": self.principal, "--toolchain": self.toolchain}
+        extra = [word for option, value in given.items() if value is not None for word in (option, value)]
+        return shlex.join(["gsum", *words, *extra])
 
     @property
     def colored(self) -> bool | None:

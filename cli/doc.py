@@ -138,4 +138,4 @@ def _print(config: Config, what: str, place: Place, changed: Changed) -> None:
     if not changed.stale and not changed.current_again:
         emit(config, "nothing that is built is touched by it")
     if changed.stale_roots:
-        emit(config, f"next: gsum build {' '.join(changed.stale_roots)}")
+        emit(config, f"next: {config.typed('build', *changed.stale_roots)}")

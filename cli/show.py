@@ -48,7 +48,7 @@ def command(label: str) -> int:
     name, universe = open_target(config, label)
     documents = ReadOnce(universe.workspace)
     with reading_store(config, config.root) as store:
-        shown = _shown(universe, store, documents, name)
+        shown = _shown(config, universe, store, documents, name)
     if config.json:
         emit_json("show", _document(shown))
     else:
@@ -56,7 +56,7 @@ def command(label: str) -> int:
     return 0
 
 
-def _shown(universe: Universe, store: Store, documents: Documents, label: str) -> Shown:
+def _shown(config: Config, universe: Universe, store: Store, documents: Documents, label: str) -> Shown:
     action = universe.graph.actions[label]
     try:
         served = serve(universe, store, documents, label)
@@ -64,6 +64,8 @@ def _shown(universe: Universe, store: Store, documents: Documents, label: str) -
         if refusal.target.state is State.STALE:
             refusal.message = f"`{label}` is STALE"
             refusal.facts = {"why": "\n".join(why_stale(universe, store, documents, label))}
+        if not refusal.target.state.current:
+            refusal.hint = config.typed("build", label)
         refusal.facts = {"target": label, "state": refusal.target.state.value, **refusal.facts}
         raise
     leaves = {

@@ -78,7 +78,7 @@ def print_summary(config: Config, graph: ActionGraph, report: BuildReport, tally
     for line in _failure_lines(tally.failures):
         emit(config, line, err=True)
     emit(config, summary_line(report))
-    for line in _next_lines(graph, report):
+    for line in _next_lines(config, graph, report):
         emit(config, line)
 
 
@@ -113,13 +113,13 @@ def _failure_lines(failures: list[ActionFailed]) -> list[str]:
     return lines
 
 
-def _next_lines(graph: ActionGraph, report: BuildReport) -> list[str]:
+def _next_lines(config: Config, graph: ActionGraph, report: BuildReport) -> list[str]:
     """Return what to type next: show the one target asked for, see why one is invalid, go on after an interruption."""
     if report.status is InvocationStatus.INTERRUPTED:
         return ["what is finished is kept; the same command goes on from there"]
     lines = [f"INVALID: {label}" for label in report.invalid]
     if len(graph.requested) == 1 and not report.failed and not report.differences:
-        lines.append(f"next: gsum show {graph.requested[0]}")
+        lines.append(f"next: {config.typed('show', graph.requested[0])}")
     elif report.invalid:
-        lines.append(f"next: gsum show {report.invalid[0]}")
+        lines.append(f"next: {config.typed('show', report.invalid[0])}")
     return lines

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from gsum.engine.documents import Documents
+from gsum.engine.explain import explain
 from gsum.engine.universe import Universe
 from gsum.store.api import Store
 
+MOST_CAUSES = 5
 
-def why_stale(universe: Universe, store: Store, documents: Documents, label: str) -> list[str]:  # noqa: ARG001
-    """Return the root causes for which a stale target would run again, a line each."""
-    return ["its sources or declarations changed since it was built"]
+
+def why_stale(universe: Universe, store: Store, documents: Documents, label: str) -> list[str]:
+    """Return the root causes for which a stale target would run again, a line each, and how to see more of many."""
+    causes = [cause.text for cause in explain(universe, store, documents, label).causes]
+    if len(causes) <= MOST_CAUSES:
+        return causes or ["its sources or declarations changed since it was built"]
+    return [*causes[:MOST_CAUSES], f"and {len(causes) - MOST_CAUSES} more: gsum explain-miss {label}"]

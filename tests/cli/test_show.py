@@ -94,6 +94,23 @@ def test_a_target_that_was_never_built_is_refused_with_exit_4(gsum):
     assert not (gsum.root / ".gsum").exists()
 
 
+def test_a_stale_target_names_its_root_causes_and_what_to_type(tmp_path):
+    gsum = Gsum(tmp_path / "w", {"S-1": 3})
+    gsum("build", "//dossier:S-1", "--toolchain", "fake")
+    activate(gsum.root, "S-1", "D-01", "2")
+    set_reader(gsum.root, "S-1", "D-02", granted=False, revision=2)
+    ran = gsum("show", "//dossier:S-1", "--toolchain", "fake")
+    assert (ran.code, ran.out) == (ExitCode.STALE, "")
+    assert ran.err == (
+        "error: `//dossier:S-1/root` is STALE\n"
+        "  target  //dossier:S-1/root\n"
+        "  state   STALE\n"
+        "  why     document `D-01`: version 1 → 2, line 2 changed\n"
+        "          access of `reader-demo` to `D-02` revoked (revision 1 → 2)\n"
+        "hint: gsum build //dossier:S-1/root --toolchain fake\n"
+    )
+
+
 @pytest.mark.parametrize("edit", ["activate", "text", "withdraw", "revoke"])
 def test_a_stale_target_is_refused_says_why_and_shows_no_claim(gsum, edit):
     gsum("build", "//dossier:S-1")
