@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import click
 
 from gsum.cli.context import Config, current_config, open_universe, options, reading_store, writing_store
 from gsum.cli.interrupts import Interrupts
-from gsum.cli.render import emit, emit_json
+from gsum.cli.render import emit_json, on_terminal
 from gsum.cli.reporting import Reporter, Tally, reporter_for
 from gsum.cli.summary import build_document, dry_run_document, print_dry_run, print_summary
 from gsum.engine.build import Build, BuildOptions, BuildReport, look_up
@@ -23,6 +24,8 @@ from gsum.engine.scheduler import Clock
 from gsum.engine.universe import Universe, WorkspaceDocuments
 from gsum.rules.config import LocalToolchain
 from gsum.store.records import ActionEntry
+
+STANDARD_ERROR = 2
 
 
 @click.command("build")
@@ -39,7 +42,7 @@ def command(patterns: tuple[str, ...], dry_run: bool, keep_going: bool, full: bo
         return _dry_run(config, patterns, full=full)
     reporter = reporter_for(config, quiet=quiet)
     tally = Tally()
-    with Interrupts(lambda: _say_stopping(config)) as interrupts:
+    with Interrupts(_say_stopping) as interrupts:
         universe = open_universe(config, patterns)
         asked = BuildOptions(
             patterns=patterns,
@@ -86,7 +89,7 @@ def _run(
             listeners[0].close()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _executors(config: Config, universe: Universe) -> Iterator[Callable[[str], Executor]]:
     """Give executors by toolchain name, each made once, all closed at the end."""
     made: dict[str, Executor] = {}
@@ -135,5 +138,9 @@ def system_clock() -> Clock:
     return Clock(lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), time.monotonic)
 
 
-def _say_stopping(config: Config) -> None:
-    emit(config, "stopping: what is finished is kept; once more stops at once", err=True)
+def _say_stopping() -> None:
+    """Write past every buffer: the signal may have come in the middle of a print."""
+    line = "stopping: what is finished is kept; once more stops at once\n"
+    clear = "\r\x1b[2K" if on_terminal() else ""
+    with contextlib.suppress(OSError):
+        os.write(STANDARD_ERROR, f"{clear}{line}".encode())

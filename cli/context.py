@@ -21,7 +21,8 @@ from gsum.cli.empty_store import EmptyStore
 from gsum.engine.universe import Universe, load_universe
 from gsum.rules.loader import find_root
 from gsum.store.api import Store
-from gsum.store.local import open_store
+from gsum.store.faults import StoreMissing
+from gsum.store.local import LocalStore, open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,6 +97,8 @@ def config_from(given: Mapping[str, Any], environ: Mapping[str, str], cwd: Path)
 
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
     """Keep an option where it can be given before the command's name as well as after it; the last one wins."""
+    if value == "":
+        raise click.BadParameter("is empty", context, parameter)
     if value:
         context.meta.setdefault(_META, {})[parameter.name] = value
 
@@ -146,12 +149,16 @@ def reading_store(config: Config, root: Path) -> Iterator[Store]:
     Raises:
         StoreMissing: when a store was named that is not there.
     """
-    folder = config.store_folder(root)
-    if config.store is None and not folder.exists():
-        yield EmptyStore()
-        return
-    with open_store(folder, create=False) as store:
-        yield store
+    try:
+        opened: LocalStore | EmptyStore = open_store(config.store_folder(root), create=False)
+    except StoreMissing:
+        if config.store is not None:
+            raise
+        opened = EmptyStore()
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from gsum.cli.reporting import event_line
 from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
 from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
-from gsum.store.errors import ExitCode, GsumError
+from gsum.store.errors import ExitCode, GsumError, StoreError
 from gsum.store.records import InvocationRecord, InvocationStatus
 
 DEFAULT_LIMIT = 10
@@ -41,7 +41,7 @@ def command(number: int, invocation: str | None) -> None:
             _list(config, principal, _own(store, principal, number))
             return
         record = _named(store, principal, invocation)
-        events = [decode_event(data) for data in store.events(record.id)]
+        events = _events(store, record)
     if config.json:
         emit_json("log", {"historical": True, "principal": principal, "invocations": [_detail(record, events)]})
     else:
@@ -67,6 +67,15 @@ def _named(store: Store, principal: str, beginning: str) -> InvocationRecord:
         ids = "\n".join(record.id for record in found[:DEFAULT_LIMIT])
         raise UnknownInvocationError(f"`{beginning}` is the beginning of {len(found)} invocations", facts={"some": ids})
     raise UnknownInvocationError(f"there is no invocation `{beginning}` for `{principal}`", hint="gsum log")
+
+
+def _events(store: Store, record: InvocationRecord) -> list[AnyEvent]:
+    try:
+        return [decode_event(data) for data in store.events(record.id)]
+    except msgspec.MsgspecError:
+        facts = {"written by": f"gsum {record.version}"}
+        hint = "use a gsum as new as the one that wrote them"
+        raise StoreError(f"the events of build `{record.id}` can't be read", facts=facts, hint=hint) from None
 
 
 def _list(config: Config, principal: str, records: list[InvocationRecord]) -> None:

@@ -206,3 +206,50 @@ def test_a_full_disk_under_standard_output_is_no_bug_report(gsum):
     assert "this is a bug" not in done.stderr
     assert "No space left on device" in done.stderr
     assert done.returncode == 1
+
+
+def test_a_store_that_fills_up_keeps_what_is_finished(tmp_path):
+    """The limit on file sizes stands for a full disk: SQLite sees the write fail."""
+    import resource
+    import subprocess
+    import sys
+
+    from support.cli import clean_environment
+
+    gsum = Gsum(tmp_path / "w", {"S-1": 40})
+    gsum("build", "//dossier:S-1/leaf-00")
+    limit = max(path.stat().st_size for path in (gsum.root / ".gsum").iterdir()) + 60_000
+    done = subprocess.run(
+        [sys.executable, "-m", "gsum.cli", "build", "//dossier:S-1"],
+        cwd=gsum.root,
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == ExitCode.STORE, done.stderr
+    assert done.stderr.startswith("error: ")
+    finished = done.stdout.count("  generated ")
+    assert finished >= 1
+    document = gsum("build", "//dossier:S-1", "--json").document
+    assert document["status"] == "ok"
+    assert len(document["cached"]) >= finished
+
+
+def test_a_damaged_result_is_damage_shows_no_claim_and_is_made_again_without_the_model(gsum):
+    gsum("build", "//dossier:S-1")
+    digest = gsum("show", "//dossier:S-1", "--json").document["result"]
+    with sqlite3.connect(database_of(gsum)) as connection:
+        done = connection.execute(
+            "UPDATE blob SET data = replace(data, CAST('Hall' AS BLOB), CAST('Wall' AS BLOB)) WHERE digest = ?",
+            (bytes.fromhex(digest),),
+        )
+        assert done.rowcount == 1
+    connection.close()
+    calls = gsum.calls
+    ran = gsum("show", "//dossier:S-1")
+    assert (ran.code, ran.out) == (ExitCode.DAMAGE, "")
+    assert "Wall" not in ran.err
+    document = gsum("build", "//dossier:S-1", "--json").document
+    assert (document["cut_off"], gsum.calls) == (["//dossier:S-1/root"], calls)
+    assert gsum("show", "//dossier:S-1").code == 0
