@@ -99,6 +99,7 @@ def _headline(explanation: Explanation) -> str:
 
 def _tree(explanation: Explanation, top: Node, shown: set[int]) -> Iterator[str]:
     """Yield a tree of targets with causes as its leaves; a cause is written out where it first appears."""
+    aside = " (current)" if explanation.invocation is None else " (served)"
     stack: list[tuple[Node | int, str, str]] = [(top, "", "")]
     while stack:
         item, lead, follow = stack.pop()
@@ -107,7 +108,7 @@ def _tree(explanation: Explanation, top: Node, shown: set[int]) -> Iterator[str]
             shown.add(item)
             yield f"{lead}{item + 1}. {text}"
             continue
-        yield f"{lead}{item.label}{'' if item.runs else ' (current)'}"
+        yield f"{lead}{item.label}{'' if item.runs else aside}"
         below: list[Node | int] = [*item.causes, *item.children]
         for place, other in reversed(list(enumerate(below))):
             branch, rest = ("└─ ", "   ") if place == len(below) - 1 else ("├─ ", "│  ")

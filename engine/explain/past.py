@@ -5,7 +5,7 @@ Rights are those of now: of a document that the reader may not read today, nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gsum.engine.events import ActionCached, ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
 from gsum.engine.explain.causes import Reader
@@ -19,8 +19,7 @@ from gsum.store.digests import Key
 from gsum.store.errors import ExitCode, GsumError
 from gsum.store.records import InvocationRecord
 
-SEARCHED = 100_000
-"""How many invocations are looked through for an id."""
+_FIRST_PAGE = 64
 
 
 class NoInvocation(GsumError):
@@ -29,13 +28,15 @@ class NoInvocation(GsumError):
     exit_code = ExitCode.USAGE
 
 
-def explain_invocation(store: Store, reader: Reader, invocation: str | None, label: str | None) -> Explanation:
-    """Explain why targets ran in an invocation (null: the last one): all of them, or `label` and those below it.
+def explain_invocation(
+    store: Store, reader: Reader, principal: str, invocation: str | None, label: str | None
+) -> Explanation:
+    """Explain why targets ran in an invocation of a principal (null: the last one): all, or `label` and those below it.
 
     Raises:
         NoInvocation: if there is none of that id, or it did not visit `label`.
     """
-    record = find_invocation(store, invocation)
+    record = find_invocation(store, principal, invocation)
     past = _Past(record, [decode_event(event) for event in store.events(record.id)])
     if label is not None and label not in past.keys:
         raise _not_visited(record, label, past)
@@ -54,18 +55,19 @@ def explain_invocation(store: Store, reader: Reader, invocation: str | None, lab
     )
 
 
-def find_invocation(store: Store, invocation: str | None) -> InvocationRecord:
-    """Return an invocation's record, by its id or an unambiguous beginning of it; null: the last one's.
+def find_invocation(store: Store, principal: str, invocation: str | None) -> InvocationRecord:
+    """Return an invocation of a principal, by its id or an unambiguous beginning of it; null: the last one.
 
     Raises:
         NoInvocation: if there is none, or more than one.
     """
+    own = _own(store, principal)
     if invocation is None:
-        last = store.invocations(1)
-        if not last:
-            raise NoInvocation("nothing was built here yet", hint="gsum build PATTERN")
-        return last[0]
-    known = store.invocations(SEARCHED)
+        last = next(own, None)
+        if last is None:
+            raise NoInvocation(f"nothing was built for principal `{principal}` yet", hint="gsum build PATTERN")
+        return last
+    known = list(own)
     found = [record for record in known if record.id.startswith(invocation)]
     exact = [record for record in found if record.id == invocation]
     if len(exact or found) == 1:
@@ -75,7 +77,18 @@ def find_invocation(store: Store, invocation: str | None) -> InvocationRecord:
         raise NoInvocation(f"{len(found)} invocations start with `{invocation}`", facts=facts, hint="write more of it")
     close = nearest(invocation, [record.id for record in known])
     hint = f"did you mean `{close}`?" if close else "`gsum log` lists the invocations"
-    raise NoInvocation(f"there is no invocation `{invocation}`", hint=hint)
+    raise NoInvocation(f"principal `{principal}` has no invocation `{invocation}`", hint=hint)
+
+
+def _own(store: Store, principal: str) -> Iterator[InvocationRecord]:
+    """Yield the invocations of a principal, newest first; other principals' are none of its business."""
+    limit, seen = _FIRST_PAGE, 0
+    while True:
+        page = store.invocations(limit)
+        yield from (record for record in page[seen:] if record.principal == principal)
+        if len(page) < limit:
+            return
+        limit, seen = limit * 4, len(page)
 
 
 class _Past:

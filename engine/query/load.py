@@ -6,6 +6,8 @@ from pathlib import Path
 
 from gsum.engine.query.graph import TargetGraph, target_graph
 from gsum.rules.analysis import analyse
+from gsum.rules.config import Workspace
+from gsum.rules.graph import ActionGraph
 from gsum.rules.loader import load_workspace
 from gsum.store.digests import HEX_LENGTH, Digest
 
@@ -20,12 +22,19 @@ class _NotRead:
         return Digest("0" * HEX_LENGTH)
 
 
-def load_target_graph(root: Path, *, principal: str | None = None, toolchain: str | None = None) -> TargetGraph:
-    """Load the declarations of the workspace at `root` and return the graph of all its targets.
+def load_outline(
+    root: Path, *, principal: str | None = None, toolchain: str | None = None
+) -> tuple[Workspace, ActionGraph]:
+    """Load the workspace at `root` and the graph of all its targets, in which rights stand and no text does.
 
     Raises:
         DeclarationError, VisibilityError, LabelError: as analysis.
     """
     workspace = load_workspace(root)
     graph = analyse(workspace, [EVERYTHING], principal=principal, toolchain=toolchain, digests=_NotRead())
-    return target_graph(workspace, graph)
+    return workspace, graph
+
+
+def load_target_graph(root: Path, *, principal: str | None = None, toolchain: str | None = None) -> TargetGraph:
+    """Load the declarations of the workspace at `root` and return the graph that queries walk."""
+    return target_graph(*load_outline(root, principal=principal, toolchain=toolchain))
