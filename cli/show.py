@@ -14,7 +14,7 @@ from gsum.cli.targets import ReadOnce, open_target
 from gsum.cli.why import why_stale
 from gsum.engine.documents import Documents
 from gsum.engine.serving import NotServed, Served, serve
-from gsum.engine.states import State
+from gsum.engine.states import State, target_states
 from gsum.engine.universe import Universe
 from gsum.rules.claims import Claim
 from gsum.rules.documents import Evidence
@@ -34,6 +34,8 @@ class Shown(msgspec.Struct, frozen=True):
     fields: tuple[str, ...]
     lines: dict[str, int]
     """Line numbers (from 1, as editors count) by evidence id."""
+    invalid_below: tuple[str, ...]
+    """Where a PARTIAL result lost claims: the INVALID targets anywhere below it."""
 
 
 @click.command("show")
@@ -78,7 +80,22 @@ def _shown(config: Config, universe: Universe, store: Store, documents: Document
         for evidence in served.result.evidence
     }
     title = load_dossier(universe.workspace, action.source, action.dossier).title
-    return Shown(action, served, title, universe.workspace.schemas[action.schema].fields, lines)
+    return Shown(
+        action,
+        served,
+        title,
+        universe.workspace.schemas[action.schema].fields,
+        lines,
+        _invalid_below(universe, store, served),
+    )
+
+
+def _invalid_below(universe: Universe, store: Store, served: Served) -> tuple[str, ...]:
+    if served.target.state is not State.PARTIAL:
+        return ()
+    below = [label for label in universe.graph.actions if label != served.target.label]
+    states = target_states(universe, store, below)
+    return tuple(label for label, found in states.items() if found.state is State.INVALID)
 
 
 def _children(shown: Shown) -> list[tuple[str, str]]:
@@ -99,8 +116,11 @@ def _print(config: Config, shown: Shown) -> None:
         facts["toolchain"] = shown.action.toolchain
     facts["built"] = f"{target.entry.created} by {target.entry.invocation}"
     if result.partial_because:
-        children = [f"its child {label} is {status}" for label, status in _children(shown)]
-        facts["partial"] = "\n".join(children or result.partial_because)
+        children = _children(shown)
+        reasons = [f"its child {label} is {status}" for label, status in children]
+        named = {label for label, _ in children}
+        reasons += [f"below it {label} is INVALID" for label in shown.invalid_below if label not in named]
+        facts["partial"] = "\n".join(reasons)
     for line in aligned(facts):
         emit(config, line)
     for number, claim in enumerate(result.claims, 1):
@@ -154,6 +174,7 @@ def _document(shown: Shown) -> dict[str, Any]:
         "generation": target.entry.generation,
         "result": target.entry.result,
         "partial_because": [{"label": label, "state": state} for label, state in _children(shown)],
+        "invalid_below": list(shown.invalid_below),
         "repairs": list(result.repairs),
         "claims": [
             {

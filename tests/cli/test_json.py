@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Gsum
-from support.workspaces import activate, document_text
+from support.workspaces import activate, document_text, edit_build
 
 DOCUMENTATION = Path(__file__).parents[2] / "cli/JSON.md"
 
@@ -90,6 +90,18 @@ def test_status_key_cat_log_doc(gsum):
     listed = gsum("log", "--json").document
     check("log", listed, gsum("log", "--json", "--invocation", listed["invocations"][0]["id"]).document)
     check("doc", gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2", "--json").document)
+
+
+def test_query_and_explain_miss(gsum):
+    check("query", gsum("query", "//...", "--json").document)
+    gsum("build", "//dossier:S-1")
+    activate(gsum.root, "S-1", "D-00", "2")
+    edit_build(gsum.root, "List its facts.", "List all its facts.")
+    check(
+        "explain-miss",
+        gsum("explain-miss", "//dossier:S-1", "--json").document,
+        gsum("explain-miss", "--last", "--json").document,
+    )
 
 
 def test_fetch_of_a_program_has_nothing_to_fetch(gsum):

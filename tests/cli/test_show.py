@@ -167,6 +167,18 @@ def test_partial_names_the_children_that_make_it_so(tmp_path):
     ]
 
 
+def test_partial_names_the_invalid_targets_far_below(tmp_path):
+    texts = {f"D-0{n}": document_text("S-1", n) for n in range(3)}
+    texts["D-01"] = "".join(f"Product P-1-00 site: Hall {n}.\n" for n in range(5))
+    gsum = Gsum(tmp_path / "w", {"S-1": texts}, "--max-claims", "5", fan_in=2)
+    gsum("build", "//dossier:S-1")
+    ran = gsum("show", "//dossier:S-1")
+    assert (
+        "  partial    its child //dossier:S-1/reduce-00 is PARTIAL\n"
+        "             below it //dossier:S-1/leaf-01 is INVALID\n"
+    ) in ran.out
+
+
 def test_ineligible_and_empty_results_say_so(tmp_path):
     gsum = Gsum(tmp_path / "w", {"S-1": {"D-00": "No facts here\n"}})
     gsum("build", "//dossier:S-1")
