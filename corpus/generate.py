@@ -8,7 +8,7 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,20 +58,28 @@ def corpus_files() -> dict[str, str]:
 
 
 def render_manifest(dossier: Dossier) -> str:
-    """Return `dossier.toml`: version 1 of every document active, and the principal may read them all."""
+    """Return `dossier.toml` of a dossier."""
     setting = settings.SETTINGS[int(dossier.number) - settings.FIRST_NUMBER]
-    lines = [
-        f"# {setting.office}: {len(dossier.documents)} papers, each in two versions; what is active stands below.",
-        f"schema = {SCHEMA_VERSION}",
-        f'id = "{dossier.id}"',
-        f'title = "{dossier.title}"',
-    ]
-    for document in dossier.documents:
-        paths = ", ".join(f'{v} = "{_text_path(dossier, document, v)}"' for v in VERSIONS)
+    note = f"{setting.office}: {len(dossier.documents)} papers, each in two versions; what is active stands below."
+    paths = {
+        _document_id(dossier, document): {version: _text_path(dossier, document, version) for version in VERSIONS}
+        for document in dossier.documents
+    }
+    return manifest_text(note, dossier.id, dossier.title, paths)
+
+
+def manifest_text(note: str, dossier: str, title: str, documents: Mapping[str, Mapping[Version, str]]) -> str:
+    """Return a `dossier.toml`: version 1 of every document active, and the principal may read them all.
+
+    `documents` has the path of each version by version and document id.
+    """
+    lines = [f"# {note}", f"schema = {SCHEMA_VERSION}", f'id = "{dossier}"', f'title = "{title}"']
+    for document, versions in documents.items():
+        paths = ", ".join(f'{version} = "{path}"' for version, path in versions.items())
         lines += [
             "",
             "[[documents]]",
-            f'id = "{_document_id(dossier, document)}"',
+            f'id = "{document}"',
             f'active = "{VERSIONS[0]}"',
             "withdrawn = false",
             f"versions = {{ {paths} }}",
@@ -149,11 +157,17 @@ def write_files(folder: Path, files: dict[str, str]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the corpus, or with `--check` compare it with what is there; return 1 if anything differs."""
-    parser = argparse.ArgumentParser(description="Write the controlled corpus, byte for byte the same everywhere.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent, help="the corpus folder")
+    return run(
+        "Write the controlled corpus, byte for byte the same everywhere.", Path(__file__), corpus_files(), arguments
+    )
+
+
+def run(description: str, module: Path, files: dict[str, str], arguments: Sequence[str] | None) -> int:
+    """Write or check the files of a corpus, by default beside the module that generates them."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, default=module.resolve().parent, help="the corpus folder")
     parser.add_argument("--check", action="store_true", help="write nothing; list what is not as generated")
     options = parser.parse_args(arguments)
-    files = corpus_files()
     if not options.check:
         write_files(options.out, files)
     found = differences(options.out, files)

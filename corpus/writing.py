@@ -94,7 +94,7 @@ class Bank:
         self.feet = {g.name: deck(f"{g.name}/feet", g.feet) for g in GENRES}
         self.statuses = deck("statuses", settings.STATUSES)
         self.sites = deck("sites", settings.SITES)
-        self.cast = _cast(Draw(number, "cast"))
+        self.cast = cast(Draw(number, "cast"), phrases.PEOPLE)
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def _dates(draw: Draw, count: int) -> list[str]:
     return dates
 
 
-def _cast(draw: Draw) -> list[Person]:
+def cast(draw: Draw, names: Sequence[str]) -> list[Person]:
     """Draw the people of a dossier."""
-    names = draw.shuffled(phrases.PEOPLE)[:CAST_SIZE]
-    return [Person(f"{draw.pick(phrases.HONORIFICS)} {x}", f"{draw.pick('ABCDEFGHIJKLMNOPRSTVW')}. {x}") for x in names]
+    some = draw.shuffled(names)[:CAST_SIZE]
+    return [Person(f"{draw.pick(phrases.HONORIFICS)} {x}", f"{draw.pick('ABCDEFGHIJKLMNOPRSTVW')}. {x}") for x in some]

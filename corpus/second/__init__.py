@@ -1,0 +1,1 @@
+"""The second corpus: the same claims in quite different papers, so that over-fitting to the first shows."""
