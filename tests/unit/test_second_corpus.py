@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gsum.corpus.second.generate import main
+from gsum.rules.grammar import chunks
 
 FIRST = Path(__file__).resolve().parents[2] / "corpus"
 SECOND = FIRST / "second"
@@ -183,6 +184,19 @@ def test_gold_lists_every_line_that_holds_a_current_or_a_superseded_value():
         assert len(set(values)) == len(values), name
         for statement in version["facts"] + version["superseded"]:
             assert numbers(statement) == lines_with(text, statement["value"]), (name, statement["value"])
+
+
+def test_what_a_supporting_line_holds_is_a_run_of_its_words_so_that_a_literal_grammar_can_say_it():
+    checked = 0
+    for name, _, _, version in PAPERS:
+        for fact in version["facts"]:
+            for at in fact["intervals"]:
+                words = chunks(at["quote"])
+                for said in [fact["value"], *([fact["product"]] if at["product_in"] == "line" else [])]:
+                    run = chunks(said)
+                    assert run in {words[i : i + len(run)] for i in range(len(words))}, (name, said)
+                    checked += 1
+    assert checked > 1000
 
 
 def test_superseded_statements_contradict_a_current_fact_and_share_no_line_with_any():
