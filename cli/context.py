@@ -28,6 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 STORE_FOLDER = ".gsum"
 _META = "gsum.options"
+_REPEATED = ("workspace", "store", "principal", "toolchain")
 
 
 class Color(enum.Enum):
@@ -50,6 +51,8 @@ class Config(msgspec.Struct, frozen=True):
     json: bool = False
     color: Color = Color.AUTO
     environ: Mapping[str, str] = {}
+    given: tuple[str, ...] = ()
+    """The options among those above that stand on the command line and that a next command needs too."""
 
     @property
     def root(self) -> Path:
@@ -65,10 +68,8 @@ class Config(msgspec.Struct, frozen=True):
         return root / STORE_FOLDER if self.store is None else self.cwd / self.store
 
     def typed(self, *words: str) -> str:
-        """Return a command line to type next, for the principal and toolchain that were asked for."""
-        given = {"--principal": self.principal, "--toolchain": self.toolchain}
-        extra = [word for option, value in given.items() if value is not None for word in (option, value)]
-        return shlex.join(["gsum", *words, *extra])
+        """Return a command line to type next, with the options that say where and for whom as they were given."""
+        return shlex.join(["gsum", *words, *self.given])
 
     @property
     def colored(self) -> bool | None:
@@ -92,6 +93,7 @@ def config_from(given: Mapping[str, Any], environ: Mapping[str, str], cwd: Path)
         json=bool(given.get("json")),
         color=Color(given.get("color") or "auto"),
         environ=dict(environ),
+        given=tuple(word for name in _REPEATED if name in given for word in (f"--{name}", str(given[name]))),
     )
 
 

@@ -208,3 +208,13 @@ def test_the_store_can_stand_elsewhere(gsum, tmp_path):
 
 def test_second_versions_differ_in_the_fake_corpus():
     assert second_version(document_text("S-1", 0)) != document_text("S-1", 0)
+
+
+def test_what_to_type_next_repeats_where_and_for_whom(gsum, tmp_path):
+    store = str(tmp_path / "a store")
+    ran = gsum("build", "//dossier:S-1", "--principal", "other", "--store", store)
+    assert ran.out.endswith(f"next: gsum show //dossier:S-1/root --store '{store}' --principal other\n")
+    assert (
+        "hint: gsum build //dossier:S-1/root --toolchain fake\n"
+        in gsum("show", "//dossier:S-1", "--toolchain", "fake").err
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -67,9 +68,10 @@ class Gsum:
         )
 
     def __call__(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ran:
-        """Run a command in this process, with the workspace given by option, and no colour."""
+        """Run a command in this process, from the workspace."""
         runner = CliRunner(env={"GSUM_STORE": None, "GSUM_DEBUG": None, "NO_COLOR": None, **(env or {})})
-        result = runner.invoke(cli, ["-C", str(self.root), *arguments])
+        with contextlib.chdir(self.root):
+            result = runner.invoke(cli, list(arguments))
         return Ran(result.exit_code, result.stdout, result.stderr, result.stdout_bytes)
 
     @property
