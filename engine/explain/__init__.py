@@ -2,7 +2,7 @@
 
 from gsum.engine.explain.model import Cause, CauseKind, Explanation, FieldChange, Node, Verdict
 from gsum.engine.explain.now import explain
-from gsum.engine.explain.past import explain_invocation, find_invocation
+from gsum.engine.explain.past import explain_invocation, find_invocation, own_invocations
 
 __all__ = [
     "Cause",
@@ -14,4 +14,5 @@ __all__ = [
     "explain",
     "explain_invocation",
     "find_invocation",
+    "own_invocations",
 ]

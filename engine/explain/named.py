@@ -106,12 +106,13 @@ def _prompt_text(record: Record) -> str:
     prompt = record.get("prompt")
     lines: list[str] = []
     for name, value in sorted(prompt.items()) if isinstance(prompt, Mapping) else ():
-        if isinstance(value, list):
-            for number, example in enumerate(value, 1):
-                for part, text in sorted(example.items()):
-                    lines += [f"[{name} {number} {part}]", *str(text).split("\n")]
-        else:
+        if not isinstance(value, list):
             lines += [f"[{name}]", *str(value).split("\n")]
+            continue
+        for number, example in enumerate(value, 1):
+            parts = example if isinstance(example, Mapping) else {"text": example}
+            for part, text in sorted(parts.items()):
+                lines += [f"[{name} {number} {part}]", *str(text).split("\n")]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -61,7 +61,7 @@ def find_invocation(store: Store, principal: str, invocation: str | None) -> Inv
     Raises:
         NoInvocation: if there is none, or more than one.
     """
-    own = _own(store, principal)
+    own = own_invocations(store, principal)
     if invocation is None:
         last = next(own, None)
         if last is None:
@@ -80,7 +80,7 @@ def find_invocation(store: Store, principal: str, invocation: str | None) -> Inv
     raise NoInvocation(f"principal `{principal}` has no invocation `{invocation}`", hint=hint)
 
 
-def _own(store: Store, principal: str) -> Iterator[InvocationRecord]:
+def own_invocations(store: Store, principal: str) -> Iterator[InvocationRecord]:
     """Yield the invocations of a principal, newest first; other principals' are none of its business."""
     limit, seen = _FIRST_PAGE, 0
     while True:

@@ -1,0 +1,50 @@
+"""Lists of documents: what was added, removed and moved, and which of it concerns a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from gsum.engine.explain.documents import list_change, moved_documents
+
+
+def change(before: str, now: str):
+    return list_change(list(before), list(now), lambda name: f"//corpus:S-1/{name}", "//dossier:S-1")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "moved"),
+    [("abcd", "abcd", ""), ("abcd", "bcda", "a"), ("abcd", "dabc", "d"), ("abcd", "badc", "ac"), ("abc", "cba", "ba")],
+)
+def test_the_fewest_documents_moved(before: str, now: str, moved: str) -> None:
+    found = moved_documents(before, now)
+    assert len(found) == len(moved)
+    assert [name for name in now if name not in found] == [name for name in before if name not in found]
+
+
+def test_causes_say_what_happened() -> None:
+    found = change("abc", "cbd")
+    assert [cause.text for cause in found.added.values()] == ["document `d` added"]
+    assert [cause.text for cause in found.removed.values()] == ["document `a` removed"]
+    assert found.removed["a"].subject == "//corpus:S-1/a"
+    assert found.moved is not None
+    assert found.moved.text in (
+        "documents reordered: `c` from place 2 to 1",
+        "documents reordered: `b` from place 1 to 2",
+    )
+    assert change("ab", "xab").moved is None
+
+
+def texts(causes) -> list[str]:
+    return [cause.text for cause in causes]
+
+
+def test_a_node_is_concerned_by_what_is_below_it() -> None:
+    found = change("abcdefgh", "abcdfghx")
+    assert texts(found.found_in("abcd", "abcd")) == []
+    assert texts(found.found_in("efgh", "fghx")) == ["document `x` added", "document `e` removed"]
+
+
+def test_a_node_whose_group_was_shifted_is_concerned_by_all_that_shifts() -> None:
+    found = change("abcdefgh", "xabcdefgh")
+    assert texts(found.found_in("efgh", "defg")) == ["document `x` added"]
+    assert texts(change("abcd", "bacd").found_in("ab", "ba"))[0].startswith("documents reordered")
