@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import click
@@ -11,20 +12,14 @@ from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.render import aligned, counted, duration, emit, emit_json, table
 from gsum.cli.reporting import event_line
 from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
+from gsum.engine.explain import find_invocation, own_invocations
 from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
-from gsum.store.errors import ExitCode, GsumError, StoreError
+from gsum.store.errors import StoreError
 from gsum.store.records import InvocationRecord, InvocationStatus
 
 DEFAULT_LIMIT = 10
-_FIRST_PAGE = 64
 _COUNTS = ("cut_off", "generated", "ineligible", "pure", "failed", "skipped")
-
-
-class UnknownInvocationError(GsumError):
-    """No invocation of this id is recorded for the principal."""
-
-    exit_code = ExitCode.USAGE
 
 
 @click.command("log")
@@ -38,35 +33,14 @@ def command(number: int, invocation: str | None) -> None:
     principal = config.principal or load_workspace(root).section.principal
     with reading_store(config, root) as store:
         if invocation is None:
-            _list(config, principal, _own(store, principal, number))
+            _list(config, principal, list(islice(own_invocations(store, principal), number)))
             return
-        record = _named(store, principal, invocation)
+        record = find_invocation(store, principal, invocation)
         events = _events(store, record)
     if config.json:
         emit_json("log", {"historical": True, "principal": principal, "invocations": [_detail(record, events)]})
     else:
         _print_one(config, record, events)
-
-
-def _own(store: Store, principal: str, number: int | None) -> list[InvocationRecord]:
-    """Return the newest invocations of a principal; null: all of them."""
-    limit = _FIRST_PAGE
-    while True:
-        records = store.invocations(limit)
-        own = [record for record in records if record.principal == principal]
-        if len(records) < limit or (number is not None and len(own) >= number):
-            return own[:number]
-        limit *= 4
-
-
-def _named(store: Store, principal: str, beginning: str) -> InvocationRecord:
-    found = [record for record in _own(store, principal, None) if record.id.startswith(beginning)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = "\n".join(record.id for record in found[:DEFAULT_LIMIT])
-        raise UnknownInvocationError(f"`{beginning}` is the beginning of {len(found)} invocations", facts={"some": ids})
-    raise UnknownInvocationError(f"there is no invocation `{beginning}` for `{principal}`", hint="gsum log")
 
 
 def _events(store: Store, record: InvocationRecord) -> list[AnyEvent]:

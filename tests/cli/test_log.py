@@ -78,7 +78,7 @@ def test_another_principals_builds_are_not_listed(gsum):
 def test_an_unknown_or_ambiguous_id_is_a_usage_error(gsum):
     gsum("build", "//dossier:S-1")
     gsum("build", "//dossier:S-1")
-    assert "there is no invocation `x`" in gsum("log", "--invocation", "x").err
+    assert "has no invocation `x`" in gsum("log", "--invocation", "x").err
     ran = gsum("log", "--invocation", "2")
     assert ran.code == ExitCode.USAGE
-    assert "is the beginning of 2 invocations" in ran.err
+    assert "2 invocations start with `2`" in ran.err
