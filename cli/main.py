@@ -6,6 +6,7 @@ It knows no command; what a command returns is the exit code.
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
 import sys
@@ -94,7 +95,10 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line of this process."""
+    """Run the command line of this process; what a stream's encoding lacks is written as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     cli.main()
 
 

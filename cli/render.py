@@ -42,8 +42,8 @@ def emit_json(command: str, document: Mapping[str, Any]) -> None:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print a JSON document, indented, as UTF-8."""
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    """Print a JSON document, indented, as UTF-8 whatever the locale."""
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
 
 
 def safe(text: str) -> str:

@@ -152,3 +152,27 @@ def test_no_heavy_library_is_imported(gsum, arguments):
         [sys.executable, "-c", code], cwd=gsum.root, capture_output=True, text=True, env=clean_environment()
     )
     assert done.stdout.splitlines()[-1] in ("HEAVY 0 []", "HEAVY 4 []"), done.stdout + done.stderr
+
+
+def test_any_encoding_of_the_terminal_will_do_and_json_is_utf_8(gsum):
+    gsum("build", "//dossier:S-1")
+    environment = {**clean_environment(), "PYTHONIOENCODING": "latin-1"}
+
+    def show(*options):
+        command = [sys.executable, "-m", "gsum.cli", "show", "//dossier:S-1", *options]
+        return subprocess.run(command, cwd=gsum.root, capture_output=True, env=environment, check=True).stdout
+
+    assert b"\\u201cProduct P-1-00 delivery: 1 March.\\u201d" in show()
+    assert __import__("json").loads(show("--json").decode("utf-8"))["state"] == "VALID"
+
+
+def test_a_label_that_is_no_text_is_a_usage_error(gsum):
+    ran = subprocess.run(
+        [sys.executable, "-m", "gsum.cli", "show", b"//dossier:\xff"],
+        cwd=gsum.root,
+        capture_output=True,
+        env=clean_environment(),
+    )
+    assert ran.returncode == ExitCode.USAGE
+    assert ran.stderr.startswith(b"error: ")
+    assert b"bug" not in ran.stderr
