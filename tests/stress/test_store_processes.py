@@ -14,7 +14,7 @@ from contextlib import closing
 
 import pytest
 from support.store_examples import example, keep
-from support.store_workers import LARGE, OWN, SHARED
+from support.store_workers import LARGE, NEW, OWN, SHARED
 
 from gsum.store.digests import blob_digest
 from gsum.store.faults import StoreBusy, StoreMisused
@@ -75,6 +75,22 @@ def test_processes_that_compete_agree_on_one_first_of_everything(tmp_path):
     for worker in range(WORKERS):  # each one's events are in its order
         assert [int(number) for who, number in events if int(who) == worker] == list(range(SHARED))
     assert_sound(folder)
+
+
+@pytest.mark.timeout(60)
+def test_processes_that_make_a_store_at_once_make_one(tmp_path):
+    workers = [start("make", tmp_path, worker) for worker in range(WORKERS)]
+    for worker in workers:
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    ended = [(worker.communicate()[1], worker.returncode) for worker in workers]
+    assert ended == [("", 0)] * WORKERS
+    for number in range(NEW):
+        with open_store(tmp_path / f"store-{number}") as store:
+            assert store.missing_blobs(blob_digest(b"by %d" % worker) for worker in range(WORKERS)) == set()
+        assert_sound(tmp_path / f"store-{number}")
 
 
 @pytest.mark.timeout(60)

@@ -14,6 +14,7 @@ from gsum.store.local import open_store
 
 SHARED = 60
 OWN = 30
+NEW = 25
 LARGE = b"large " * 20_000
 
 
@@ -45,6 +46,15 @@ def compete(folder: Path, worker: int) -> None:
     say(json.dumps({"won": won, "equivocations": equivocations}))
 
 
+def make(folder: Path, worker: int) -> None:
+    """Open one new store after the other, in step with others that do the same, and put a blob into each."""
+    say("ready")
+    sys.stdin.readline()
+    for number in range(NEW):
+        with open_store(folder / f"store-{number}") as store:
+            store.put_blob(b"by %d" % worker)
+
+
 def stream(folder: Path, first: int) -> None:
     """Put actions for ever, each in one transaction, and acknowledge each once it is kept."""
     with open_store(folder) as store:
@@ -56,4 +66,4 @@ def stream(folder: Path, first: int) -> None:
 
 
 if __name__ == "__main__":
-    {"compete": compete, "stream": stream}[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))
+    {"compete": compete, "make": make, "stream": stream}[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))
