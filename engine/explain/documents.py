@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -11,23 +11,38 @@ from gsum.engine.explain.model import Cause, CauseKind, FieldChange
 
 
 class ListChange(msgspec.Struct, frozen=True):
-    """How one list of documents became another, as causes by document; `moved` is one cause for all that moved."""
+    """How one list of documents became another: causes by document, and one for all that moved."""
 
+    before: tuple[str, ...]
+    now: tuple[str, ...]
     added: dict[str, Cause]
     removed: dict[str, Cause]
-    moved: Cause | None
+    moved: tuple[str, ...]
+    reordered: Cause | None
 
     def found_in(self, before: Sequence[str], now: Sequence[str]) -> list[Cause]:
-        """Return the causes for which a node's documents changed from `before` to `now`."""
+        """Return the causes for which a node's documents, a run of each list, changed from `before` to `now`."""
         if tuple(before) == tuple(now):
             return []
-        here = [self.added[name] for name in now if name in self.added]
-        here += [self.removed[name] for name in before if name in self.removed]
-        if here:
-            return here
-        if self.moved is not None:
-            return [self.moved]
-        return [*self.added.values(), *self.removed.values()]
+        shifted = self._lead(self.before, before[0]) != self._lead(self.now, now[0])
+        names = {*before, *now}
+        new, old = _span(self.now, names, shifted), _span(self.before, names, shifted)
+        found = [self.added[name] for name in new if name in self.added]
+        found += [self.removed[name] for name in old if name in self.removed]
+        if self.reordered is not None and (not found or not names.isdisjoint(self.moved)):
+            found.append(self.reordered)
+        return found
+
+    def _lead(self, documents: Sequence[str], first: str) -> int:
+        """Return how many documents of both lists stand before a run."""
+        lead = documents[: documents.index(first)]
+        return sum(name not in self.added and name not in self.removed for name in lead)
+
+
+def _span(documents: Sequence[str], names: Collection[str], from_start: bool) -> Sequence[str]:
+    """Return the part of a list from the first to the last of `names` in it, or from its start."""
+    places = [place for place, name in enumerate(documents) if name in names]
+    return documents[0 if from_start else places[0] : places[-1] + 1]
 
 
 def list_change(before: Sequence[str], now: Sequence[str], label_of: Callable[[str], str], where: str) -> ListChange:
@@ -37,7 +52,10 @@ def list_change(before: Sequence[str], now: Sequence[str], label_of: Callable[[s
     removed = {
         name: _one(CauseKind.REMOVED, label_of(name), name, "removed", name, None) for name in before if name not in new
     }
-    return ListChange(added, removed, _moved([n for n in before if n in new], [n for n in now if n in old], where))
+    old_kept, new_kept = [name for name in before if name in new], [name for name in now if name in old]
+    moved = moved_documents(old_kept, new_kept)
+    reordered = _reordered(moved, old_kept, new_kept, where) if moved else None
+    return ListChange(tuple(before), tuple(now), added, removed, tuple(moved), reordered)
 
 
 def moved_documents(before: Sequence[str], now: Sequence[str]) -> list[str]:
@@ -64,10 +82,7 @@ def _one(kind: CauseKind, label: str, name: str, fate: str, before: str | None, 
     return Cause(kind, label, f"document `{name}` {fate}", (change,), note=note)
 
 
-def _moved(before: list[str], now: list[str], where: str) -> Cause | None:
-    moved = moved_documents(before, now)
-    if not moved:
-        return None
+def _reordered(moved: Sequence[str], before: list[str], now: list[str], where: str) -> Cause:
     places = ", ".join(f"`{name}` from place {before.index(name) + 1} to {now.index(name) + 1}" for name in moved)
     change = FieldChange(("documents",), before, now)
     note = "the order of documents is part of the key"

@@ -53,12 +53,13 @@ def in_words(change: TextChange) -> str:
     """Return what changed: `line 4 changed`, `lines 2–3 removed, line 9 added`. Removed lines count in the old text."""
     places: list[str] = []
     for block in change.blocks:
-        if block.a == block.b:
-            places.append(f"{_range(block.c, block.d)} added")
-        elif block.c == block.d:
-            places.append(f"{_range(block.a, block.b)} removed")
-        else:
-            places.append(f"{_range(block.c, block.d)} changed")
+        both = min(block.b - block.a, block.d - block.c)
+        if both:
+            places.append(f"{_range(block.c, block.c + both)} changed")
+        if block.a + both < block.b:
+            places.append(f"{_range(block.a + both, block.b)} removed")
+        if block.c + both < block.d:
+            places.append(f"{_range(block.c + both, block.d)} added")
     more = len(places) - MAX_PLACES
     if more > 0:
         places[MAX_PLACES:] = [f"{more} more {'place' if more == 1 else 'places'}"]

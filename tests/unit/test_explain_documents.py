@@ -26,12 +26,12 @@ def test_causes_say_what_happened() -> None:
     assert [cause.text for cause in found.added.values()] == ["document `d` added"]
     assert [cause.text for cause in found.removed.values()] == ["document `a` removed"]
     assert found.removed["a"].subject == "//corpus:S-1/a"
-    assert found.moved is not None
-    assert found.moved.text in (
+    assert found.reordered is not None
+    assert found.reordered.text in (
         "documents reordered: `c` from place 2 to 1",
         "documents reordered: `b` from place 1 to 2",
     )
-    assert change("ab", "xab").moved is None
+    assert change("ab", "xab").reordered is None
 
 
 def texts(causes) -> list[str]:
@@ -47,4 +47,15 @@ def test_a_node_is_concerned_by_what_is_below_it() -> None:
 def test_a_node_whose_group_was_shifted_is_concerned_by_all_that_shifts() -> None:
     found = change("abcdefgh", "xabcdefgh")
     assert texts(found.found_in("efgh", "defg")) == ["document `x` added"]
+    both = change("abcdefghi", "bcdefhi")
+    assert texts(both.found_in("def", "efh")) == ["document `a` removed", "document `g` removed"]
+    assert texts(both.found_in("ghi", "i")) == ["document `a` removed", "document `g` removed"]
+
+
+def test_a_node_is_not_concerned_by_what_cancels_out_before_it() -> None:
+    found = change("abcdefgh", "xbcdefgy")
+    assert texts(found.found_in("efgh", "efgy")) == ["document `y` added", "document `h` removed"]
+
+
+def test_a_node_is_concerned_by_moves_of_its_documents() -> None:
     assert texts(change("abcd", "bacd").found_in("ab", "ba"))[0].startswith("documents reordered")
