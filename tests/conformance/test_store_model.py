@@ -22,7 +22,7 @@ from gsum.store.records import InvocationStatus
 
 NUMBERS = st.integers(0, 5)
 CONTENTS = {"none": b"", "small": b"a", "pages": b"b" * 5000, "file": b"c" * 70_000, "file2": b"d" * 70_001}
-BLOBS = st.sampled_from(list(CONTENTS)).map(CONTENTS.__getitem__)
+BLOBS = st.sampled_from(list(CONTENTS)).map(lambda name: CONTENTS[name])
 NAMES = st.sampled_from(["a", "b"])
 
 

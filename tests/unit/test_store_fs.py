@@ -19,7 +19,7 @@ def synced(monkeypatch):
     real = os.fsync
 
     def fsync(descriptor):
-        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
         seen.append((path, os.fstat(descriptor).st_size if path.is_file() else None))
         real(descriptor)
 
