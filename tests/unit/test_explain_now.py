@@ -207,7 +207,10 @@ def manifest_entries(root: Path, edit: Callable[[list[str]], list[str]]) -> None
 
 def test_a_removed_document_is_the_cause_of_all_that_shifts(case: Case) -> None:
     manifest_entries(case.root, lambda entries: entries[:9] + entries[10:])
-    assert causes(case.why()) == {"document `D-09` removed": ["reduce-02", "root"]}
+    explanation = case.why()
+    assert causes(explanation) == {"document `D-09` removed": ["reduce-02", "root"]}
+    (root,) = explanation.nodes
+    assert (root.causes, root.children[0].causes) == ((), (0,))  # found where it happened, not all the way up
     manifest_entries(case.root, lambda entries: entries[1:])
     assert causes(case.why()) == {
         "document `D-00` removed": ["reduce-00", "reduce-01", "reduce-02", "root"],
