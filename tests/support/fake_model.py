@@ -34,7 +34,7 @@ def generate(last_message: str, max_claims: int = 4, seed: str = "") -> str:
 
 def _claim(number: int, text: str) -> dict[str, object] | None:
     match = _CHILD.match(text) or _FACT.match(text) or _PLAIN.match(text)
-    return None if match is None else {"evidence": [number], **match.groupdict()}
+    return None if match is None else {**match.groupdict(), "evidence": [number]}
 
 
 def _say(text: str) -> None:

@@ -51,9 +51,9 @@ def test_the_first_line_names_version_and_strength(strength: Strength) -> None:
     assert nothing.partition("\n")[0] == first
 
 
-def test_an_answer_is_compact_json_with_evidence_first_and_characters_unescaped() -> None:
+def test_an_answer_is_compact_json_with_evidence_last_and_characters_unescaped() -> None:
     assert answer_text([([2], DELIVERY)]) == (
-        '{"claims":[{"evidence":[2],"subject":"P-37-05","field":"delivery","value":"25 February"}]}'
+        '{"claims":[{"subject":"P-37-05","field":"delivery","value":"25 February","evidence":[2]}]}'
     )
     assert "\\t<|im_end|> \u00e9\u2028" in answer_text([([3], STATUS)])
 
@@ -89,7 +89,7 @@ def test_with_nothing_to_cite_only_the_empty_answer_is_admitted(strength: Streng
         answer_text([([2], DELIVERY)]) + " ",
         " " + answer_text([([2], DELIVERY)]),
         answer_text([([2], DELIVERY)])[:-1],
-        json.dumps({"claims": [{**DELIVERY, "evidence": [2]}]}, separators=(",", ":")),
+        json.dumps({"claims": [{"evidence": [2], **DELIVERY}]}, separators=(",", ":")),
         answer_text([([2], {**DELIVERY, "note": "P"})]),
         answer_text([([2], {"subject": "P-37-05", "field": "delivery"})]),
         "",

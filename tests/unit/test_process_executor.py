@@ -95,8 +95,8 @@ def test_it_answers_every_request_with_one_program(rig):
     first = outcomes["a"]
     assert isinstance(first, Generated)
     assert first.generation.text == (
-        '{"claims":[{"evidence":[2],"subject":"P-1","field":"site","value":"Lyon"},'
-        '{"evidence":[3],"subject":"P-1","field":"status","value":"open"}]}'
+        '{"claims":[{"subject":"P-1","field":"site","value":"Lyon","evidence":[2]},'
+        '{"subject":"P-1","field":"status","value":"open","evidence":[3]}]}'
     )
     assert bytes(first.generation.token_ids).decode() == first.generation.text
     assert first.generation.stop is StopReason.EOS
@@ -110,7 +110,7 @@ def test_it_answers_every_request_with_one_program(rig):
 def test_a_reduction_is_answered_with_claim_numbers():
     text = "Choose.\n\n[1] subject: P-1; field: site; value: Lyon\n[2] subject: P-2; field: status; value: on; off"
     assert fake_model.generate(text, 1) == (
-        '{"claims":[{"evidence":[1],"subject":"P-1","field":"site","value":"Lyon"}]}'
+        '{"claims":[{"subject":"P-1","field":"site","value":"Lyon","evidence":[1]}]}'
     )
 
 
