@@ -47,6 +47,14 @@ class EmptyStore:
         """Refuse."""
         _refuse()
 
+    def epoch(self) -> str:
+        """Return the name of nothing."""
+        return "empty"
+
+    def has_invocation(self, invocation: str) -> bool:
+        """Tell that it was not."""
+        return False
+
     def generation_for(self, request: Key) -> Digest | None:
         """Return none."""
         return None

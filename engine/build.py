@@ -229,12 +229,12 @@ class Build:
         invalid = []
         for label in dict.fromkeys(self._graph.requested):
             if label in self._scheduler.done:
-                status = self._scheduler.done[label].result.status
+                status = self._scheduler.done[label].result.status.value
             elif label in plan.hits:
-                status = decode_result(self._store.get_blob(plan.hits[label].result)).status
+                status = plan.hits[label].status
             else:
                 continue
-            if status is Status.INVALID:
+            if status == Status.INVALID.value:
                 invalid.append(label)
         return tuple(invalid)
 

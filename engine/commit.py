@@ -94,6 +94,7 @@ class Committer:
                 generation=done.generation,
                 sources=sources,
                 how=done.how,
+                status=done.result.status.value,
                 invocation=self._invocation,
                 created=now,
             )

@@ -10,9 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gsum.engine.inputs import decode_result
 from gsum.engine.universe import Universe
-from gsum.rules.claims import Status
 from gsum.store.api import Store
 from gsum.store.digests import Key
 from gsum.store.records import ActionEntry, TargetRef
@@ -54,8 +52,7 @@ def target_states(universe: Universe, store: Store, labels: Iterable[str]) -> di
 
 def _state(universe: Universe, store: Store, label: str, key: Key, entry: ActionEntry | None) -> TargetState:
     if entry is not None:
-        status: Status = decode_result(store.get_blob(entry.result)).status
-        return TargetState(label, key, State(status.value), entry=entry)
+        return TargetState(label, key, State(entry.status), entry=entry)
     action = universe.graph.actions[label]
     previous = store.latest(label, action.principal, action.toolchain or "")
     state = State.NOT_BUILT if previous is None else State.STALE

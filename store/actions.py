@@ -19,7 +19,7 @@ from gsum.store.digests import Digest, Key, RecordKind
 from gsum.store.faults import BlobMissing
 from gsum.store.records import ENTRY_SCHEMA, ActionEntry, How
 
-_ENTRY = "key, result, request, generation, sources, label, how, invocation, created, schema, seal"
+_ENTRY = "key, result, request, generation, sources, label, how, status, invocation, created, schema, seal"
 _EXECUTION = "request, number, generation, observation, seal"
 _DIGEST_BYTES = 32
 _SEAL_BYTES = 16
@@ -71,7 +71,7 @@ class LocalActions(LocalCas):
 
         One that is there but incomplete, because something it refers to was lost, gives way to a complete one.
         """
-        insert = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+        insert = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
         row = _to_row(entry)
         with self._db.transaction():
             if self._db.write(insert, row):
@@ -155,6 +155,7 @@ def _to_row(entry: ActionEntry) -> Row:
         b"".join(map(bytes.fromhex, entry.sources)),
         entry.label,
         entry.how.value,
+        entry.status,
         entry.invocation,
         entry.created,
         entry.schema,
@@ -164,7 +165,7 @@ def _to_row(entry: ActionEntry) -> Row:
 
 def _from_row(row: Row) -> ActionEntry | None:
     """Decode a row; None for a damaged one or one of a newer schema: neither is a hit."""
-    key, result, request, generation, sources, label, how, invocation, created, schema, seal = row
+    key, result, request, generation, sources, label, how, status, invocation, created, schema, seal = row
     if seal != _seal(*row[:-1]) or how not in _HOWS or schema != ENTRY_SCHEMA:
         return None
     cuts = range(0, len(sources), _DIGEST_BYTES)
@@ -176,6 +177,7 @@ def _from_row(row: Row) -> ActionEntry | None:
         generation=None if generation is None else Digest(generation.hex()),
         sources=tuple(Digest(sources[start : start + _DIGEST_BYTES].hex()) for start in cuts),
         how=_HOWS[how],
+        status=status,
         invocation=invocation,
         created=created,
         schema=schema,

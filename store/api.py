@@ -97,6 +97,9 @@ class Journal(Protocol):
     def events(self, invocation: str) -> list[bytes]:
         """Return an invocation's events in order."""
 
+    def has_invocation(self, invocation: str) -> bool:
+        """Tell whether an invocation was recorded here."""
+
     def invocations(self, limit: int) -> list[InvocationRecord]:
         """Return the newest invocations, newest first."""
 
@@ -106,6 +109,9 @@ class Store(Cas, ActionCache, Journal, Protocol):
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Group puts: all of them are kept or none. `durable` ones survive power loss when the block ends."""
+
+    def epoch(self) -> str:
+        """Return what names this store and changes whenever something kept is lost: an index may lean on it."""
 
     def close(self) -> None:
         """Release the store."""

@@ -102,6 +102,10 @@ class LocalJournal:
         what = f"the events of invocation `{invocation}`"
         return [event for (data,) in rows for event in self._decoded(_EVENTS, data, what)]
 
+    def has_invocation(self, invocation: str) -> bool:
+        """Tell whether an invocation was recorded here."""
+        return self._db.one("SELECT 1 FROM invocation WHERE id = ?", (invocation,)) is not None
+
     def invocations(self, limit: int) -> list[InvocationRecord]:
         """Return the newest invocations, newest first.
 

@@ -13,6 +13,7 @@ from gsum.store.actions import LocalActions
 from gsum.store.api import Store
 from gsum.store.blobs import BlobFiles
 from gsum.store.database import Database
+from gsum.store.faults import StoreDamaged
 from gsum.store.fs import FileSystem, PosixFileSystem
 from gsum.store.journal import LocalJournal
 from gsum.store.opening import open_database
@@ -37,6 +38,17 @@ class LocalStore(LocalActions, LocalJournal):
         durable when it is. A durable end also makes durable all that was kept before.
         """
         return self._db.transaction(durable=durable)
+
+    def epoch(self) -> str:
+        """Return the store's identity and how often something kept was taken out of it.
+
+        Raises:
+            StoreDamaged: if the database has lost its identity.
+        """
+        row = self._db.one("SELECT hex(id), CAST(losses AS INTEGER) FROM identity")
+        if row is None:
+            raise StoreDamaged(self._db.path, "it has no identity")
+        return f"{row[0]}-{row[1]}"
 
     def close(self) -> None:
         """Release the store; it can't be used afterwards."""

@@ -134,6 +134,7 @@ class _Opening:
             if self._version(connection) == 0:
                 for statement in DDL:
                     connection.execute(statement)
+                connection.execute("INSERT INTO identity (id, losses) VALUES (randomblob(16), 0)")
                 connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version={STORE_SCHEMA}")
             connection.execute("COMMIT")

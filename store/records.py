@@ -64,7 +64,7 @@ class How(enum.Enum):
 
 
 class ActionEntry(msgspec.Struct, frozen=True):
-    """An action-cache entry. `result` is a blob; request and generation are absent where no model was needed."""
+    """An action-cache entry. `result` is a blob, `status` its status; no model needed: no request, no generation."""
 
     key: Key
     label: str
@@ -73,6 +73,7 @@ class ActionEntry(msgspec.Struct, frozen=True):
     generation: Digest | None
     sources: tuple[Digest, ...]
     how: How
+    status: str
     invocation: str
     created: str
     schema: int = ENTRY_SCHEMA

@@ -48,6 +48,7 @@ DDL: Final[tuple[str, ...]] = (
         sources BLOB NOT NULL CHECK (length(sources) % 32 = 0),
         label TEXT NOT NULL,
         how TEXT NOT NULL,
+        status TEXT NOT NULL,
         invocation TEXT NOT NULL,
         created TEXT NOT NULL,
         schema INTEGER NOT NULL,
@@ -85,4 +86,13 @@ DDL: Final[tuple[str, ...]] = (
         name BLOB NOT NULL,
         data BLOB NOT NULL
     )""",
+    # One row. `losses` counts what was ever taken out: while it stands still, what was kept is kept.
+    """CREATE TABLE identity (
+        id BLOB NOT NULL,
+        losses INTEGER NOT NULL
+    )""",
+    *(
+        f"CREATE TRIGGER {table}_lost AFTER DELETE ON {table} BEGIN UPDATE identity SET losses = losses + 1; END"
+        for table in ("blob", "record", "execution", "entry")
+    ),
 )

@@ -93,6 +93,12 @@ class MemoryStore:
             and entry.generation in self.generations(entry.request)
         )
 
+    def epoch(self) -> str:
+        return f"memory-{id(self)}"
+
+    def has_invocation(self, invocation: str) -> bool:
+        return invocation in self.records_of
+
     def put_target(self, ref: TargetRef) -> None:
         latest = self.latest(ref.label, ref.principal, ref.toolchain)
         if latest is None or latest.key != ref.key:

@@ -40,6 +40,7 @@ class Former:
                     generation=None,
                     sources=(),
                     how=How.PURE,
+                    status="VALID",
                     invocation="before",
                     created="then",
                 )

@@ -28,6 +28,7 @@ class Example(NamedTuple):
             generation=generation,
             sources=(source,),
             how=How.GENERATED,
+            status="VALID",
             invocation="i-1",
             created="2026-11-30T12:00:00Z",
         )

@@ -11,7 +11,7 @@ from gsum.store.digests import blob_digest
 from gsum.store.local import open_store
 from gsum.store.schema import APPLICATION_ID, DDL, INLINE_LIMIT, STORE_SCHEMA
 
-PINNED = {1: "cd1f27660d76a4bd9004b94553a4462db631df59b62dc2686648e5dbc1678da4"}
+PINNED = {1: "0688bb7ec57d2eed7a60b5996e1f3289c5556ed521603f83af50c820597d3d26"}
 
 
 def test_the_statements_belong_to_their_version():
