@@ -32,10 +32,13 @@ class NotShownError(GsumError):
 def command(name: str, context: bool) -> None:
     """Write the exact bytes that KEY or DIGEST is the hash of; its first 6 hex digits or more are enough.
 
-    Blob digests are plain BLAKE3. Keys are BLAKE3 in derive-key mode: gsum cat KEY | b3sum --derive-key "$(gsum cat
-    --context KEY)". Requests, sources, generations and results are written only while the principal may read every
-    document that went into them, and preimages likewise.
-    """
+    Requests, sources, generations and results are written only while the principal may read every document that went
+    into them, and preimages likewise. Blob digests are plain BLAKE3, keys BLAKE3 in derive-key mode:
+
+    \b
+      gsum cat DIGEST | b3sum
+      gsum cat KEY | b3sum --derive-key "$(gsum cat --context KEY)"
+    """  # noqa: D301 - click reads the character
     config = current_config()
     digits = name.lower()
     if not _HEX.fullmatch(digits):

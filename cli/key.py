@@ -19,8 +19,11 @@ from gsum.cli.targets import open_target
 def command(label: str, preimage: bool, context: bool) -> None:
     """Print the action key of LABEL.
 
-    gsum key LABEL --preimage | b3sum --derive-key "$(gsum key LABEL --context)" gives it again.
-    """
+    Anyone can compute it again:
+
+    \b
+      gsum key LABEL --preimage | b3sum --derive-key "$(gsum key LABEL --context)"
+    """  # noqa: D301 - click reads the character
     config = current_config()
     if preimage and context:
         raise click.UsageError("`--preimage` and `--context` exclude each other")

@@ -87,7 +87,24 @@ class Gsum(LazyGroup):
         return int(failure.exit_code)
 
 
-@click.group("gsum", cls=Gsum, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+EXIT_CODES = """\b
+Exit codes:
+  0  ok                        6    model or toolchain
+  1  an action failed          7    a requested target is INVALID
+  2  usage                     8    not reproducible
+  3  declarations or labels    9    budget reached
+  4  stale or not built        10   damage found
+  5  store                     130  interrupted
+  70 a bug in gsum             141  the reader of the output went away
+"""
+
+
+@click.group(
+    "gsum",
+    cls=Gsum,
+    epilog=EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(VERSION, prog_name="gsum")
 @options(principal=True, toolchain=True)
 def cli() -> None:
