@@ -43,7 +43,8 @@ def _deps(graph: TargetGraph, given: Arguments) -> frozenset[int]:
 
 
 def _rdeps(graph: TargetGraph, given: Arguments) -> frozenset[int]:
-    universe = reach(graph.deps, given.nodes[0])
+    above = reach(graph.rdeps, given.nodes[1])  # what the universe holds elsewhere need not be walked
+    universe = reach(graph.deps, given.nodes[0] & above, within=above)
     return reach(graph.rdeps, given.nodes[1], given.depth, within=universe)
 
 

@@ -40,9 +40,14 @@ class TargetGraph:
                 above[other].append(number)
         return tuple(map(tuple, above))
 
+    @cached_property
+    def actions(self) -> frozenset[int]:
+        """The nodes that are actions."""
+        return frozenset(number for number, kind in enumerate(self.kinds) if kind not in INPUT_KINDS)
+
     def is_action(self, number: int) -> bool:
         """Whether a node is an action."""
-        return self.kinds[number] not in INPUT_KINDS
+        return number in self.actions
 
     def starting_with(self, prefix: str) -> range:
         """Return the nodes whose label starts with `prefix`."""

@@ -52,9 +52,10 @@ def _covered(graph: TargetGraph, pattern: Pattern) -> Iterable[int]:
         case Extent.PACKAGE:
             return graph.starting_with(package)
         case Extent.TREE:
-            prefixes = (f"//{pattern.package}:", f"//{pattern.package}/") if pattern.package else ("//",)
-            nodes_below = (node for prefix in prefixes for node in graph.starting_with(prefix))
-            return [node for node in nodes_below if graph.is_action(node)]
+            if not pattern.package:
+                return graph.actions
+            below = (*graph.starting_with(package), *graph.starting_with(f"//{pattern.package}/"))
+            return graph.actions.intersection(below)
 
 
 def _inputs(graph: TargetGraph, nodes: Iterable[int]) -> list[int]:
