@@ -32,7 +32,7 @@ class _End(enum.Enum):
     CLOSED = "closed"
 
 
-class OversizedLine(Exception):  # noqa: N818 - an event of the stream
+class OversizedLine(Exception):
     """The child wrote a line longer than `MAX_LINE_BYTES`."""
 
 

@@ -26,7 +26,7 @@ _PREFIXES = 4
 """How many prefixes are kept: a build has one a prompt."""
 
 
-class OverBudget(Exception):  # noqa: N818 - an outcome
+class OverBudget(Exception):
     """A prompt longer than its budget or the model's context. `needed` is exact, or a bound if `at_least`."""
 
     def __init__(self, budget: int, needed: int, *, at_least: bool = False, context: bool = False) -> None:
@@ -37,7 +37,7 @@ class OverBudget(Exception):  # noqa: N818 - an outcome
         self.context = context
 
 
-class NotANumber(Exception):  # noqa: N818 - an outcome
+class NotANumber(Exception):
     """The model gave logits that are no numbers."""
 
 

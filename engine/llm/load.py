@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-class DeviceMissing(ToolchainError):  # noqa: N818 - reads as what it says
+class DeviceMissing(ToolchainError):
     """The declared kind of device is not on this machine."""
 
 

@@ -25,7 +25,7 @@ class ToolchainError(GsumError):
     exit_code = ExitCode.TOOLCHAIN
 
 
-class ModelMissing(ToolchainError):  # noqa: N818 - reads as what it says
+class ModelMissing(ToolchainError):
     """A toolchain's model is not on this machine."""
 
 
