@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import click
+import msgspec
 
 from gsum.cli.context import Config, current_config, open_universe, options, reading_store, writing_store
 from gsum.cli.interrupts import Interrupts
@@ -19,13 +20,17 @@ from gsum.engine.build import Build, BuildOptions, BuildReport, look_up
 from gsum.engine.events import Event
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import Executor
+from gsum.engine.index.consulting import Consultation, consult
 from gsum.engine.plan import Plan
 from gsum.engine.scheduler import Clock
-from gsum.engine.universe import Universe, WorkspaceDocuments
-from gsum.rules.config import LocalToolchain
+from gsum.engine.universe import Universe, WorkspaceDocuments, universe_of
+from gsum.rules.config import LocalToolchain, Workspace
+from gsum.rules.loader import load_workspace
+from gsum.store.api import Store
 from gsum.store.records import ActionEntry
 
 STANDARD_ERROR = 2
+INDEX_FOLDER = "index"
 
 
 @click.command("build")
@@ -43,50 +48,78 @@ def command(patterns: tuple[str, ...], dry_run: bool, keep_going: bool, full: bo
     reporter = reporter_for(config, quiet=quiet)
     tally = Tally()
     with Interrupts(_say_stopping) as interrupts:
-        universe = open_universe(config, patterns)
-        asked = BuildOptions(
-            patterns=patterns,
-            principal=universe.principal,
-            toolchain=config.toolchain or universe.workspace.section.default_toolchain,
-            keep_going=keep_going,
-            full=full,
-        )
-        report = _run(config, universe, asked, (reporter, tally), interrupts.asked)
+        options_asked = _Asked(patterns, keep_going, full)
+        report, requested = _run(config, options_asked, (reporter, tally), interrupts.asked)
     if config.json:
         emit_json("build", build_document(report, tally))
     else:
-        print_summary(config, universe.graph, report, tally)
+        print_summary(config, requested, report, tally)
     return report.exit_code
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    patterns: tuple[str, ...]
+    keep_going: bool
+    full: bool
+
+
 def _run(
-    config: Config,
-    universe: Universe,
-    asked: BuildOptions,
-    listeners: tuple[Reporter, Tally],
-    interrupted: Callable[[], bool],
-) -> BuildReport:
+    config: Config, asked: _Asked, listeners: tuple[Reporter, Tally], interrupted: Callable[[], bool]
+) -> tuple[BuildReport, tuple[str, ...]]:
+    """Build, and return the report with the labels that were asked for (of a null build: none)."""
+
     def emit_event(event: Event) -> None:
         for listener in listeners:
             listener.event(event)
 
     root = config.root
-    with writing_store(config, root) as store, _executors(config, universe) as executor_for:
-        try:
-            return Build(
-                workspace=universe.workspace,
+    workspace = load_workspace(root)
+    with writing_store(config, root) as store:
+        consultation, universe = _universe(config, workspace, asked, store)
+        options_given = BuildOptions(
+            patterns=asked.patterns,
+            principal=universe.principal,
+            toolchain=config.toolchain or workspace.section.default_toolchain,
+            keep_going=asked.keep_going,
+            full=asked.full,
+        )
+        with _executors(config, universe) as executor_for:
+            build = Build(
+                workspace=workspace,
                 graph=universe.graph,
                 keys=universe.keys,
                 store=store,
-                documents=WorkspaceDocuments(universe.workspace),
+                documents=WorkspaceDocuments(workspace),
                 executor_for=executor_for,
                 emit=emit_event,
                 interrupted=interrupted,
                 clock=system_clock(),
-                options=asked,
-            ).run()
-        finally:
-            listeners[0].close()
+                options=options_given,
+                standing=consultation.standing if consultation else (),
+            )
+            try:
+                report = build.run()
+            finally:
+                listeners[0].close()
+        if consultation is not None:
+            consultation.tell(universe.graph, build.served(report), report.invocation)
+        return report, universe.graph.requested or (consultation.alone if consultation else ())
+
+
+def _universe(
+    config: Config, workspace: Workspace, asked: _Asked, store: Store
+) -> tuple[Consultation | None, Universe]:
+    """Analyse what is asked for: all of it for a full build, else what does not stand by the index."""
+    if asked.full:
+        return None, universe_of(workspace, asked.patterns, principal=config.principal, toolchain=config.toolchain)
+    return consult(
+        workspace,
+        asked.patterns,
+        principal=config.principal,
+        toolchain=config.toolchain,
+        folder=config.store_folder(config.root) / INDEX_FOLDER,
+        store=store,
+    )
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ _STATUS_COLORS = {"ok": "green", "failed": "red", "interrupted": "yellow"}
 def build_document(report: BuildReport, tally: Tally) -> dict[str, Any]:
     """Return the JSON document of a build: the report, and why what failed failed."""
     document: dict[str, Any] = {"dry_run": False, **msgspec.to_builtins(report)}
+    document["cached"] = list(report.cached)
     document["differences"] = [{"label": found.label, "what": list(found.what)} for found in report.differences]
     document["failures"] = [
         {
@@ -69,7 +70,7 @@ def print_dry_run(config: Config, graph: ActionGraph, plan: Plan[ActionEntry]) -
         emit(config, "An action whose inputs come out as before is cut off: it and what is above it may not run")
 
 
-def print_summary(config: Config, graph: ActionGraph, report: BuildReport, tally: Tally) -> None:
+def print_summary(config: Config, requested: tuple[str, ...], report: BuildReport, tally: Tally) -> None:
     """Print differences, the failures once each, the counts, and what to type next."""
     for difference in report.differences:
         emit(config, f"  differs     {difference.label}  ({', '.join(difference.what)})")
@@ -78,7 +79,7 @@ def print_summary(config: Config, graph: ActionGraph, report: BuildReport, tally
     for line in _failure_lines(tally.failures):
         emit(config, line, err=True)
     emit(config, summary_line(report))
-    for line in _next_lines(config, graph, report):
+    for line in _next_lines(config, requested, report):
         emit(config, line)
 
 
@@ -113,13 +114,13 @@ def _failure_lines(failures: list[ActionFailed]) -> list[str]:
     return lines
 
 
-def _next_lines(config: Config, graph: ActionGraph, report: BuildReport) -> list[str]:
+def _next_lines(config: Config, requested: tuple[str, ...], report: BuildReport) -> list[str]:
     """Return what to type next: show the one target asked for, see why one is invalid, go on after an interruption."""
     if report.status is InvocationStatus.INTERRUPTED:
         return ["what is finished is kept; the same command goes on from there"]
     lines = [f"INVALID: {label}" for label in report.invalid]
-    if len(graph.requested) == 1 and not report.failed and not report.differences:
-        lines.append(f"next: {config.typed('show', graph.requested[0])}")
+    if len(requested) == 1 and not report.failed and not report.differences:
+        lines.append(f"next: {config.typed('show', requested[0])}")
     elif report.invalid:
         lines.append(f"next: {config.typed('show', report.invalid[0])}")
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ from gsum.engine.inputs import InputReader, decode_result
 from gsum.engine.keys import KeySet
 from gsum.engine.plan import Plan
 from gsum.engine.scheduler import Clock, Scheduler
+from gsum.engine.standing import Cached, StandingDossier
 from gsum.rules.claims import Status
 from gsum.rules.config import Workspace
 from gsum.rules.graph import ActionGraph
@@ -46,7 +47,7 @@ class BuildReport(msgspec.Struct, frozen=True):
     status: InvocationStatus
     exit_code: int
     targets: int
-    cached: tuple[str, ...]
+    cached: Cached
     recomputed: tuple[str, ...]
     generated: tuple[str, ...]
     cut_off: tuple[str, ...]
@@ -90,7 +91,10 @@ class Build:
         interrupted: Callable[[], bool],
         clock: Clock,
         options: BuildOptions,
+        standing: Sequence[StandingDossier] = (),
     ) -> None:
+        self._standing = tuple(standing)
+        self._targets = len(graph.actions) + sum(len(one.parts) for one in standing)
         self._graph, self._keys, self._store, self._options, self._clock = graph, keys, store, options, clock
         self._reporter = emit
         self._interrupted = interrupted
@@ -112,6 +116,11 @@ class Build:
             full=options.full,
         )
 
+    def served(self, report: BuildReport) -> set[str]:
+        """Return the labels asked for whose results the store serves now, none of them INVALID."""
+        missing = {*report.failed, *report.skipped, *report.invalid}
+        return {label for label in self._graph.requested if label not in missing}
+
     def run(self) -> BuildReport:
         """Build, and record the invocation whatever happens to it."""
         started = self._clock.monotonic()
@@ -123,7 +132,7 @@ class Build:
             toolchain=self._options.toolchain,
             full=self._options.full,
             version=VERSION,
-            targets=len(self._graph.actions),
+            targets=self._targets,
         )
         self._store.begin(record)
         try:
@@ -156,8 +165,8 @@ class Build:
         self._reporter(event)
 
     def _announce(self, plan: Plan[ActionEntry]) -> None:
-        options, total = self._options, len(self._graph.actions)
-        self._emit(BuildStarted(self.invocation, options.patterns, total, len(plan.to_run)))
+        patterns = self._options.patterns
+        self._emit(BuildStarted(self.invocation, patterns, self._targets, len(plan.to_run)))
         with self._store.transaction():
             for label in plan.hits:
                 action, key = self._graph.actions[label], self._keys.actions[label].key
@@ -210,8 +219,8 @@ class Build:
             invocation=self.invocation,
             status=status,
             exit_code=exit_code,
-            targets=len(self._graph.actions),
-            cached=tuple(label for label in self._graph.actions if label not in to_run),
+            targets=self._targets,
+            cached=Cached(tuple(label for label in self._graph.actions if label not in to_run), self._standing),
             recomputed=tuple(done),
             generated=those(How.GENERATED),
             cut_off=those(How.CUT_OFF),

@@ -191,7 +191,7 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
             schema=schema,
             input_tokens=action.input_tokens,
             fan_in=action.fan_in,
-            chunking=CHUNKING if action.scope is not None else None,
+            chunking=CHUNKING if action.scope is not None and not children else None,
         )
         actions[label] = Keyed(preimage_of(RecordKind.ACTION, record), perimeter)
         named = (perimeter, record.toolchain, record.prompt, schema)
@@ -201,7 +201,7 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
 
 def _perimeter(records: _Records, action: Action, children: tuple[Keyed, ...]) -> Key:
     scope = action.scope
-    if scope is None:
+    if scope is None or children:
         record: object = NodePerimeter(tuple(child.perimeter for child in children))
     else:
         record = LeafPerimeter(scope.id, scope.active, scope.eligible, scope.access_revision, action.principal)

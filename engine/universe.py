@@ -13,8 +13,9 @@ import msgspec
 from gsum.engine.documents import DocumentText
 from gsum.engine.keys import KeySet, compute_keys
 from gsum.rules.analysis import analyse
-from gsum.rules.config import Workspace
-from gsum.rules.graph import Action, ActionGraph
+from gsum.rules.config import AuditPackage, Workspace
+from gsum.rules.gold_files import read_gold_again
+from gsum.rules.graph import Action, ActionGraph, ActionKind
 from gsum.rules.ingest import read_text
 from gsum.rules.loader import load_workspace
 from gsum.rules.snapshot import Snapshot
@@ -36,7 +37,13 @@ def load_universe(
 
     Every document below the patterns is read and hashed.
     """
-    workspace = load_workspace(root)
+    return universe_of(load_workspace(root), patterns, principal=principal, toolchain=toolchain)
+
+
+def universe_of(
+    workspace: Workspace, patterns: Sequence[str], *, principal: str | None = None, toolchain: str | None = None
+) -> Universe:
+    """Analyse `patterns` of a loaded workspace."""
     graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain)
     return Universe(workspace, graph, compute_keys(workspace, graph), principal or workspace.section.principal)
 
@@ -52,6 +59,10 @@ class WorkspaceDocuments:
         scope, path = action.scope, action.path
         if scope is None or path is None:
             raise ValueError(f"`{action.label}` has no readable document")
+        package = self._workspace.packages[action.package]
+        if action.kind is ActionKind.AUDIT and isinstance(package, AuditPackage) and scope.text is not None:
+            gold = read_gold_again(self._workspace, package, action.dossier, action.principal, scope.text)
+            return DocumentText(gold, gold.decode())
         alone = Snapshot(action.source, action.dossier, "", action.principal, (scope,), {scope.id: path})
         data, text = read_text(self._workspace, alone, scope.id)
         return DocumentText(data, text)

@@ -5,12 +5,13 @@ Knows no rule kind: `RULES` expands packages. Nothing after analysis adds target
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from gsum.rules import checks
-from gsum.rules.config import SummaryTreePackage, Workspace
+from gsum.rules.config import AuditPackage, SummaryTreePackage, Workspace
+from gsum.rules.gold_files import FileGolds, Golds, gold_snapshot
 from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, outline, read_survey, survey
 from gsum.rules.kinds import RULES
@@ -19,6 +20,8 @@ from gsum.rules.rule import Rule
 from gsum.rules.snapshot import Snapshot
 from gsum.rules.toml import DeclarationError, suggest
 from gsum.rules.visibility import audited, check_graph, check_package
+
+Lister = Callable[[Workspace, str], Sequence[str]]
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -37,6 +40,7 @@ def analyse(
     toolchain: str | None = None,
     digests: Digests | None = None,
     rules: Mapping[str, Rule] = RULES,
+    golds: Golds | None = None,
 ) -> ActionGraph:
     """Return the graph of the targets that patterns name and of all they are built from.
 
@@ -47,20 +51,23 @@ def analyse(
         LabelError: if a pattern is malformed or matches nothing, or the toolchain is not declared.
         DeclarationError: on a bad manifest or document, or a cycle.
         VisibilityError: if a package can reach an audit source.
+        GoldError: if an audit is asked for and its labels file lacks what it needs.
     """
+    golds = golds or FileGolds()
     selections = resolve_patterns(workspace, patterns)
-    _check_toolchain(workspace, {selection.package for selection in selections}, toolchain)
+    check_toolchain(workspace, {selection.package for selection in selections}, toolchain)
     snapshots = _snapshots(workspace, selections, principal or workspace.section.principal, digests)
     expanded: dict[tuple[str, str], tuple[Action, ...]] = {}
     actions: dict[str, Action] = {}
     requested: dict[str, None] = {}
     for selection in selections:
-        pair = (selection.package, selection.dossier)
-        if pair not in expanded:
-            taken = snapshots[workspace.packages[selection.package].sources, selection.dossier]
-            expanded[pair] = _expand(workspace, selection.package, taken, toolchain, rules)
-            _add(actions, expanded[pair])
-        requested |= dict.fromkeys(_requested(selection, expanded[pair]))
+        taken = snapshots[workspace.packages[selection.package].sources, selection.dossier]
+        for package in (*_audited(workspace, selection.package), selection.package):
+            if (package, selection.dossier) not in expanded:
+                shown = _with_gold(workspace, package, taken, golds)
+                expanded[package, selection.dossier] = _expand(workspace, package, shown, toolchain, rules)
+                _add(actions, expanded[package, selection.dossier])
+        requested |= dict.fromkeys(_requested(selection, expanded[selection.package, selection.dossier]))
     graph = _closure(actions, tuple(requested))
     check_graph(workspace, graph)
     return graph
@@ -75,12 +82,17 @@ def all_targets(workspace: Workspace, rules: Mapping[str, Rule] = RULES) -> tupl
             pair = (package.sources, dossier)
             if pair not in outlines:
                 outlines[pair] = outline(workspace, *pair)
-            labels += [action.label for action in _expand(workspace, name, outlines[pair], None, rules)]
+            taken = _with_gold(workspace, name, outlines[pair], None)
+            labels += [action.label for action in _expand(workspace, name, taken, None, rules)]
     return tuple(labels)
 
 
-def resolve_patterns(workspace: Workspace, patterns: Iterable[str]) -> tuple[Selection, ...]:
+def resolve_patterns(
+    workspace: Workspace, patterns: Iterable[str], names: Lister = list_dossiers
+) -> tuple[Selection, ...]:
     """Return which dossiers of which packages patterns name, without reading any of them.
+
+    `names` lists the dossiers of a source.
 
     Raises:
         LabelError: if a pattern is malformed or names no package or dossier, with the nearest one.
@@ -93,7 +105,7 @@ def resolve_patterns(workspace: Workspace, patterns: Iterable[str]) -> tuple[Sel
         packages = _packages(workspace, pattern)
         for package in packages:
             check_package(workspace, package, audit)
-        selected = [item for package in packages for item in _dossiers(workspace, pattern, package)]
+        selected = [item for package in packages for item in _dossiers(workspace, pattern, package, names)]
         if not selected:
             raise LabelError(f"`{text}` matches nothing", hint="`gsum query //...` lists all targets")
         for item in selected:
@@ -155,11 +167,11 @@ def _packages(workspace: Workspace, pattern: Pattern) -> list[str]:
     raise LabelError(f"package `{name}` is not declared", facts={"label": pattern.text}, hint=hint)
 
 
-def _dossiers(workspace: Workspace, pattern: Pattern, package: str) -> list[Selection]:
+def _dossiers(workspace: Workspace, pattern: Pattern, package: str, names: Lister) -> list[Selection]:
     source = workspace.packages[package].sources
     if pattern.extent in (Extent.PACKAGE, Extent.TREE, Extent.ROOTS):
         part = "root" if pattern.extent is Extent.ROOTS else None
-        return [Selection(pattern.text, package, name, part) for name in list_dossiers(workspace, source)]
+        return [Selection(pattern.text, package, name, part) for name in names(workspace, source)]
     if not has_dossier(workspace, source, pattern.name):
         close = nearest(pattern.name, list_dossiers(workspace, source))
         label = str(Label(package, close, pattern.part)) if close else None
@@ -187,9 +199,24 @@ def _expand(
 ) -> tuple[Action, ...]:
     package = workspace.packages[name]
     chosen = None
-    if isinstance(package, SummaryTreePackage):
-        chosen = toolchain or package.toolchain or workspace.section.default_toolchain
+    summaries = workspace.packages[package.targets] if isinstance(package, AuditPackage) else package
+    if isinstance(summaries, SummaryTreePackage):
+        chosen = toolchain or summaries.toolchain or workspace.section.default_toolchain
     return rules[str(package.__struct_config__.tag)].expand(name, package, taken, chosen)
+
+
+def _audited(workspace: Workspace, name: str) -> tuple[str, ...]:
+    package = workspace.packages[name]
+    return (package.targets,) if isinstance(package, AuditPackage) else ()
+
+
+def _with_gold(workspace: Workspace, name: str, taken: Snapshot, golds: Golds | None) -> Snapshot:
+    """Return the snapshot that a package expands: an audit's is of its gold, not looked at without `golds`."""
+    package = workspace.packages[name]
+    if not isinstance(package, AuditPackage):
+        return taken
+    digest = None if golds is None else golds.digest(workspace, package, taken)
+    return gold_snapshot(workspace, package, taken, digest)
 
 
 def _add(actions: dict[str, Action], expanded: tuple[Action, ...]) -> None:
@@ -220,7 +247,13 @@ def _closure(actions: dict[str, Action], requested: tuple[str, ...]) -> ActionGr
     return ActionGraph({label: actions[label] for label in order if label in needed}, requested)
 
 
-def _check_toolchain(workspace: Workspace, packages: set[str], toolchain: str | None) -> None:
+def check_toolchain(workspace: Workspace, packages: set[str], toolchain: str | None) -> None:
+    """Check that a toolchain asked for is declared and fits the schemas of packages.
+
+    Raises:
+        LabelError: if it is not declared.
+        DeclarationError: if its strength needs what a schema does not declare.
+    """
     if toolchain is None:
         return
     if toolchain not in workspace.toolchains:
