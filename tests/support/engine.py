@@ -10,10 +10,12 @@ from support.fake_executor import FakeExecutor
 from gsum.engine.build import Build, BuildOptions, BuildReport
 from gsum.engine.events import AnyEvent, Event
 from gsum.engine.executors.protocol import Executor
+from gsum.engine.index.consulting import consult
 from gsum.engine.inputs import decode_result
 from gsum.engine.scheduler import Clock
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 from gsum.rules.claims import Result
+from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
 
 
@@ -61,10 +63,17 @@ def run_build(
     full: bool = False,
     keep_going: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
+    index: Path | None = None,
 ) -> Built:
-    """Build patterns (default: the dossier package's parts) of the workspace at `root`."""
+    """Build patterns (default: the dossier package's parts) of the workspace at `root`, on an index if given."""
     asked: Sequence[str] = patterns or ("//dossier:...",)
-    universe = load_universe(root, asked, principal=principal, toolchain=toolchain)
+    consultation = None
+    if index is None:
+        universe = load_universe(root, asked, principal=principal, toolchain=toolchain)
+    else:
+        consultation, universe = consult(
+            load_workspace(root), asked, principal=principal, toolchain=toolchain, folder=index, store=store
+        )
     events: list[Event] = []
     chosen = executor or FakeExecutor()
     build = Build(
@@ -84,8 +93,12 @@ def run_build(
             keep_going=keep_going,
             full=full,
         ),
+        standing=consultation.standing if consultation else (),
     )
-    return Built(universe, build.run(), events)
+    report = build.run()
+    if consultation is not None:
+        consultation.tell(universe.graph, build.served(report), report.invocation)
+    return Built(universe, report, events)
 
 
 def results(built: Built, store: Store) -> dict[str, Result]:

@@ -1,0 +1,299 @@
+"""The stat index may only err towards looking again: after a build on it, everything asked for is current.
+
+Edits include those that indexes miss: same size, restored mtime, the same clock tick, swapped files, changed links.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from support import workspaces
+from support.engine import run_build
+from support.fake_executor import FakeExecutor
+
+from gsum.engine.events import BuildFinished, BuildStarted
+from gsum.engine.index import consulting, fingerprints
+from gsum.engine.index.fingerprints import MISSING, NEVER, WIDTH, fingerprint, trusted
+from gsum.engine.index.records import decode_index, encode_index
+from gsum.engine.states import target_states
+from gsum.engine.universe import load_universe
+from gsum.store.local import open_store
+
+DOSSIERS = ("S-1", "S-2", "S-3")
+
+
+def age(root: Path) -> None:
+    """Let the clock move on, so that what was written before can be trusted; what tests can't wait for."""
+    late = 2 * fingerprints.TICK_NS
+    for file in [root, *root.rglob("*")]:
+        status = file.stat()
+        os.utime(file, ns=(status.st_atime_ns - late, status.st_mtime_ns - late))
+
+
+class OnAnIndex(RuleBasedStateMachine):
+    """Random edits of three dossiers, one of them a plain folder, built on an index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scratch = Path(tempfile.mkdtemp(prefix="gsum-index-"))
+        self.root, self.index = self.scratch / "ws", self.scratch / "index"
+        self.store = open_store(self.scratch / "store")
+        self.counter = 0
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.scratch)
+
+    @initialize()
+    def start(self):
+        workspaces.make_workspace(self.root, {"S-1": 3, "S-2": 2}, fan_in=2)
+        self.plain = self.root / "corpus/dossiers/S-3"
+        self.plain.mkdir()
+        (self.plain / "a.txt").write_text("Product P-3-00 site: Hall 1.\n")
+
+    def _document(self, data) -> Path:
+        documents = sorted((self.root / "corpus/dossiers").glob("*/documents/*.txt")) + sorted(self.plain.glob("*.txt"))
+        return data.draw(st.sampled_from(documents))
+
+    @rule(data=st.data(), same_size=st.booleans(), restore_mtime=st.booleans(), replace=st.booleans())
+    def edit(self, data, same_size, restore_mtime, replace):
+        file = self._document(data)
+        before, text = file.stat(), file.read_text()
+        self.counter += 1
+        changed = text[:-3] + f"{self.counter % 10}.\n" if same_size else text + f"Note {self.counter}.\n"
+        if replace:
+            temporary = file.with_name(".new")
+            temporary.write_text(changed)
+            temporary.replace(file)
+        else:
+            file.write_text(changed)
+        if restore_mtime:
+            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    @rule(data=st.data())
+    def swap(self, data):
+        first, second = self._document(data), self._document(data)
+        if first != second:
+            spare = first.with_name(".spare")
+            first.rename(spare)
+            second.rename(first)
+            spare.rename(second)
+
+    @rule(data=st.data(), version=st.sampled_from(["1", "2"]))
+    def activate(self, data, version):
+        dossier, count = data.draw(st.sampled_from([("S-1", 3), ("S-2", 2)]))
+        slot = data.draw(st.integers(0, count - 1))
+        workspaces.activate(self.root, dossier, f"D-{slot:02}", version)
+
+    @rule(name=st.sampled_from(["b.txt", "c.txt"]))
+    def add_or_remove_a_plain_file(self, name):
+        file = self.plain / name
+        if file.exists():
+            file.unlink()
+        else:
+            file.write_text(f"Product P-3-01 status: {name[0]}.\n")
+
+    @rule()
+    def add_or_remove_a_dossier(self):
+        folder = self.root / "corpus/dossiers/S-4"
+        if folder.exists():
+            shutil.rmtree(folder)
+        else:
+            workspaces.make_dossier(self.root, "S-4", 1)
+
+    @rule(prompt=st.sampled_from(["map-v1", "reduce-v1"]), number=st.integers(0, 2))
+    def change_a_prompt(self, prompt, number):
+        workspaces.set_prompt(self.root, prompt, f"Instruction {number}.")
+
+    @rule()
+    def touch(self):
+        for file in self.root.rglob("*"):
+            file.touch()
+
+    @rule()
+    def wait(self):
+        age(self.root)
+
+    @rule(
+        pattern=st.sampled_from(
+            ["//...", "//dossier:...", "//dossier:all", "//baseline:all", "//dossier:S-1", "//dossier:S-3/..."]
+        ),
+        principal=st.sampled_from([workspaces.READER, "other"]),
+    )
+    def build(self, pattern, principal):
+        built = run_build(self.root, self.store, pattern, principal=principal, index=self.index)
+        universe = load_universe(self.root, [pattern], principal=principal)
+        states = target_states(universe, self.store, universe.graph.requested)
+        assert {label for label, found in states.items() if not found.state.current} == set()
+        assert built.report.targets == len(universe.graph.actions)
+        assert set(built.report.cached) | set(built.report.recomputed) == set(universe.graph.actions)
+        assert len(built.report.cached) + len(built.report.recomputed) == built.report.targets
+
+
+TestOnAnIndex = OnAnIndex.TestCase
+TestOnAnIndex.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = workspaces.make_workspace(tmp_path / "ws", dict.fromkeys(DOSSIERS[:2], 4))
+    age(root)
+    return root
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(tmp_path / "store") as opened:
+        yield opened
+
+
+def opened(monkeypatch) -> list[str]:
+    """Record which files of a workspace are opened from now on."""
+    names: list[str] = []
+    real = Path.open
+
+    def spy(self, *arguments, **settings_given):
+        names.append(str(self))
+        return real(self, *arguments, **settings_given)
+
+    monkeypatch.setattr(Path, "open", spy)
+    return names
+
+
+def test_a_null_build_opens_no_document_and_no_manifest(root, store, tmp_path, monkeypatch):
+    run_build(root, store, index=tmp_path / "index")
+    os.utime(root)
+    run_build(root, store, index=tmp_path / "index")  # ctimes were in the tick of the first: looked at again
+    wait_a_tick()
+    run_build(root, store, index=tmp_path / "index")
+    names = opened(monkeypatch)
+    built = run_build(root, store, index=tmp_path / "index")
+    assert [name for name in names if name.endswith((".txt", "dossier.toml"))] == []
+    assert [type(event) for event in built.events] == [BuildStarted, BuildFinished]
+    assert built.report.targets == len(built.report.cached) == 10
+    assert sorted(built.report.cached) == sorted(load_universe(root, ["//dossier:..."]).graph.actions)
+
+
+def wait_a_tick() -> None:
+    import time
+
+    time.sleep(3 * fingerprints.TICK_NS / 1e9)
+
+
+def test_after_an_edit_only_its_dossier_is_read(root, store, tmp_path, monkeypatch):
+    run_build(root, store, index=tmp_path / "index")
+    wait_a_tick()
+    run_build(root, store, index=tmp_path / "index")
+    workspaces.edit_text(root, "S-2", "D-03", "Product P-2-03 site: Hall 9.\n")
+    names = opened(monkeypatch)
+    built = run_build(root, store, index=tmp_path / "index")
+    assert built.ran() == ("leaf-03", "root")
+    # D-03 to digest it, and those that the leaves reused by the root cite.
+    assert {Path(name).parts[-3] for name in names if name.endswith(".txt")} == {"S-2"}
+    assert len([name for name in names if name.endswith("dossier.toml")]) == 1
+
+
+def test_an_edit_in_the_tick_of_the_look_is_found(root, store, tmp_path, monkeypatch):
+    """The racy case: same size, and timestamps that do not move, right after the build looked."""
+    file = root / "corpus/dossiers/S-1/documents/D-00.v1.txt"
+    frozen = file.stat()
+    real = os.stat
+
+    class Frozen:
+        def __init__(self, status):
+            self.st_mtime_ns = self.st_ctime_ns = now
+            self.st_size, self.st_ino = status.st_size, status.st_ino
+
+    now = frozen.st_mtime_ns + 10_000_000_000
+    monkeypatch.setattr(consulting, "clock_ns", lambda _: now)
+
+    def coarse(path, *arguments, **settings_given):
+        status = real(path, *arguments, **settings_given)
+        return Frozen(status) if str(path) == str(file) else status
+
+    monkeypatch.setattr(fingerprints, "os", SimpleNamespace(stat=coarse))
+    run_build(root, store, index=tmp_path / "index")
+    text = file.read_text()
+    file.write_text(text.replace("1 March", "9 March"))
+    built = run_build(root, store, index=tmp_path / "index")
+    assert "leaf-00" in built.ran()
+
+
+def test_trust_ends_at_the_tick_of_the_look():
+    look = 1_000_000_000_123_456_789
+    old, tick = look - fingerprints.TICK_NS - 1, look - fingerprints.TICK_NS
+    second = look // 10**9 * 10**9
+
+    def of(mtime, ctime):
+        return trusted(b"".join(value.to_bytes(8, "little", signed=True) for value in (mtime, ctime, 5, 6)), look)
+
+    assert of(old, old) != NEVER
+    assert of(tick, old) == NEVER
+    assert of(old, tick) == NEVER
+    assert of(look + 10**12, old) == NEVER
+    assert of(second - 10**9, second - 10**9) == NEVER  # whole seconds: perhaps a coarse clock
+    assert of(second - 3 * 10**9, second - 3 * 10**9) != NEVER
+    assert trusted(MISSING, look) == MISSING
+
+
+def test_a_missing_file_has_a_fingerprint_of_its_own(tmp_path):
+    assert fingerprint(str(tmp_path / "none")) == MISSING
+    assert len(fingerprint(str(tmp_path))) == WIDTH
+    assert fingerprint("no\0name") == MISSING
+
+
+def test_a_damaged_index_costs_a_look_and_no_error(root, store, tmp_path):
+    run_build(root, store, index=tmp_path / "index")
+    (file,) = (tmp_path / "index").glob("*.index")
+    good = file.read_bytes()
+    assert encode_index(decode_index(good)) == good
+    for place in range(0, len(good), max(1, len(good) // 40)):
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        assert decode_index(file.read_bytes()) is None
+    for bad in (b"", good[:-1], good + b"x", b"\0" * 100):
+        file.write_bytes(bad)
+        assert run_build(root, store, index=tmp_path / "index").ran() == ()
+
+
+def test_a_store_that_lost_something_is_asked_again(root, store, tmp_path):
+    run_build(root, store, "//dossier:all", index=tmp_path / "index")
+    wait_a_tick()
+    run_build(root, store, "//dossier:all", index=tmp_path / "index")
+    built = run_build(root, store, "//dossier:all", index=tmp_path / "index")
+    assert built.universe.graph.actions == {}
+    store._db.query("DELETE FROM entry WHERE label LIKE '%S-1/root'")
+    assert run_build(root, store, "//dossier:all", index=tmp_path / "index").ran() == ("root",)
+
+
+def test_another_store_with_the_same_index_folder_is_not_believed(root, store, tmp_path):
+    run_build(root, store, index=tmp_path / "index")
+    wait_a_tick()
+    run_build(root, store, index=tmp_path / "index")
+    with open_store(tmp_path / "other") as other:
+        assert len(run_build(root, other, index=tmp_path / "index").ran()) == 10
+
+
+def test_an_invalid_result_never_stands(root, store, tmp_path):
+    for _ in range(3):
+        broken = FakeExecutor(answer=lambda request: "no json")
+        assert run_build(root, store, "//dossier:all", executor=broken, index=tmp_path / "index").report.exit_code == 7
+        wait_a_tick()
+
+
+def test_failures_do_not_stand(root, store, tmp_path):
+    from gsum.engine.executors.protocol import FailureReason
+
+    failing = FakeExecutor(fails=lambda _: FailureReason.CRASH)
+    for _ in range(2):
+        built = run_build(root, store, executor=failing, keep_going=True, index=tmp_path / "index")
+        assert built.report.failed
+        wait_a_tick()
+    assert len(run_build(root, store, index=tmp_path / "index").ran()) == 10
