@@ -6,15 +6,12 @@ It knows what became stale by it. Prints nothing; the edits themselves are pure 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import stat
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from gsum.cli.files import locked, replace_file
 from gsum.engine.states import State, TargetState, target_states
 from gsum.engine.universe import load_universe
 from gsum.rules import paths
@@ -106,7 +103,7 @@ def edit_manifest(
         universe = load_universe(Path(workspace.root), patterns, principal=principal, toolchain=toolchain)
         return target_states(universe, store, universe.graph.requested)
 
-    with _locked(place.path.parent):
+    with locked(place.path.parent):
         old = place.path.read_bytes()
         edited = edit(old.decode())
         if not edited.changed:
@@ -114,12 +111,12 @@ def edit_manifest(
         before: dict[str, TargetState] | None = None
         with contextlib.suppress(DeclarationError):
             before = states()
-        _replace(place.path, edited.text.encode())
+        replace_file(place.path, edited.text.encode())
         try:
             after = states()
         except BaseException:
             if before is not None:
-                _replace(place.path, old)
+                replace_file(place.path, old)
             raise
     known = before or {}
     stale = [label for label, now in after.items() if label in known and _turned(known[label], now)]
@@ -130,49 +127,3 @@ def edit_manifest(
 
 def _turned(old: TargetState, new: TargetState) -> bool:
     return old.state.current and not new.state.current
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other edits of manifests in a folder waiting."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put new bytes in the place of a file: its name holds the old or the new ones, whole, whatever happens."""
-    temporary: Path | None = None
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        temporary = None
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-
-
-def _unwritable(path: Path, error: OSError) -> DeclarationError:
-    facts = {"file": path, "why": error.strerror or type(error).__name__}
-    return DeclarationError(
-        f"`{path.name}` can't be written", facts=facts, hint="make its folder writable; nothing was changed"
-    )
