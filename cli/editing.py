@@ -15,7 +15,7 @@ from gsum.cli.files import locked, replace_file
 from gsum.engine.states import State, TargetState, target_states
 from gsum.engine.universe import load_universe
 from gsum.rules import paths
-from gsum.rules.config import Workspace
+from gsum.rules.config import AuditPackage, Workspace
 from gsum.rules.ingest import has_dossier, list_dossiers, load_dossier
 from gsum.rules.labels import Label, nearest, parse_label, unknown
 from gsum.rules.manifest import MANIFEST
@@ -96,7 +96,7 @@ def edit_manifest(
         patterns = [
             f"//{name}:{place.dossier}/..."
             for name, package in workspace.packages.items()
-            if package.sources == place.source
+            if package.sources == place.source and not isinstance(package, AuditPackage)
         ]
         if not patterns:
             return {}

@@ -11,7 +11,7 @@ import msgspec
 
 from gsum.engine.keys import ActionPreimage
 from gsum.engine.universe import Universe
-from gsum.rules.graph import Action
+from gsum.rules.graph import Action, ActionKind
 from gsum.store.api import Store
 from gsum.store.digests import Digest, Key, Preimage, RecordKind
 from gsum.store.errors import StoreError
@@ -85,7 +85,12 @@ class Perimeter:
 
     def _documents(self, action: Action) -> frozenset[str]:
         """Return the ids of the documents of an action's dossier that may be read now."""
-        group = (action.source, action.dossier)
+        graph = self._universe.graph.actions
+        if action.kind is ActionKind.AUDIT:  # its own source is the gold; what it counts is made from others
+            return self._of((action.source, action.dossier)) | self._documents(graph[action.children[0]])
+        return self._of((action.source, action.dossier))
+
+    def _of(self, group: tuple[str, str]) -> frozenset[str]:
         if group not in self._readable:
             self._readable[group] = frozenset(
                 other.scope.id

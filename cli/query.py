@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gsum.cli.context import current_config, options
+from gsum.cli.config import current_config, options
 from gsum.cli.render import emit, emit_json
 from gsum.engine.query import run_query
 from gsum.engine.query.load import load_target_graph
@@ -21,8 +21,8 @@ edge goes from a target to what it depends on.
   rdeps(universe, x[, depth])  x and what depends on it, within deps(universe)
   allpaths(a, b)               all nodes on paths from a to b
   somepath(a, b)               one shortest path, in its order
-  kind(regex, x)               those of a kind: map, reduce, extract, merge, document,
-                               prompt, schema, toolchain
+  kind(regex, x)               those of a kind: map, reduce, extract, merge, audit,
+                               document, prompt, schema, toolchain
   filter(regex, x)             those whose label matches somewhere
   a + b, a - b, a ^ b          union, except, intersect; equal precedence, from the left
   set(a b c), let v = x in y   a union of labels; a variable, used as $v

@@ -16,6 +16,7 @@ from gsum.engine.documents import Documents
 from gsum.engine.serving import NotServed, Served, serve
 from gsum.engine.states import State, target_states
 from gsum.engine.universe import Universe
+from gsum.rules.audit import Audit
 from gsum.rules.claims import Claim
 from gsum.rules.documents import Evidence
 from gsum.rules.graph import Action
@@ -79,7 +80,8 @@ def _shown(config: Config, universe: Universe, store: Store, documents: Document
         evidence.id: documents.read(leaves[evidence.doc_id]).text.count("\n", 0, evidence.start) + 1
         for evidence in served.result.evidence
     }
-    title = load_dossier(universe.workspace, action.source, action.dossier).title
+    source = universe.workspace.packages[action.package].sources
+    title = load_dossier(universe.workspace, source, action.dossier).title
     return Shown(
         action,
         served,
@@ -123,12 +125,25 @@ def _print(config: Config, shown: Shown) -> None:
         facts["partial"] = "\n".join(reasons)
     for line in aligned(facts):
         emit(config, line)
+    if isinstance(result.audit, Audit):
+        for line in aligned(_audit_facts(result.audit)):
+            emit(config, line)
+        return
     for number, claim in enumerate(result.claims, 1):
         emit(config, "")
         for line in _claim_lines(shown, number, claim):
             emit(config, line)
     if not result.claims:
         emit(config, f"\n{_nothing(shown)}")
+
+
+def _audit_facts(audit: Audit) -> dict[str, object]:
+    counts, ratios = audit.counts, audit.ratios
+    facts: dict[str, object] = {"split": audit.split, "summary": audit.summary}
+    facts |= {name.replace("_", " "): getattr(counts, name) for name in counts.__struct_fields__}
+    facts |= {"unsupported": audit.unsupported, "duplicates": audit.duplicates}
+    facts |= {name.replace("_", " "): getattr(ratios, name) for name in ratios.__struct_fields__}
+    return {name: "nothing to divide" if value is None else value for name, value in facts.items()}
 
 
 def _nothing(shown: Shown) -> str:
@@ -158,7 +173,9 @@ def _document(shown: Shown) -> dict[str, Any]:
     result, target, action = shown.served.result, shown.served.target, shown.action
     assert target.entry is not None
     evidence = {record.id: _evidence_document(record, shown.lines[record.id]) for record in result.evidence}
+    audit = {"audit": msgspec.to_builtins(result.audit)} if isinstance(result.audit, Audit) else {}
     return {
+        **audit,
         "label": target.label,
         "state": target.state.value,
         "dossier": action.dossier,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from gsum.rules.audit import Audit
 from gsum.rules.documents import Evidence
 
 RESULT_SCHEMA = 1
@@ -38,4 +40,6 @@ class Result(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
     partial_because: tuple[str, ...] = ()
     """For PARTIAL: the slots (from 1) of the children that were INVALID or PARTIAL, as `child 2 is INVALID`."""
+    audit: Audit | UnsetType = UNSET
+    """The counts of an audit, whose result has no claims; absent in all other results."""
     schema: int = RESULT_SCHEMA

@@ -225,7 +225,25 @@ class ExtractPackage(Section, frozen=True, tag_field="rule", tag="extract"):
     schema: NonEmpty
 
 
-PackageSection = SummaryTreePackage | ExtractPackage
+class AuditSection(Section, frozen=True, tag_field="rule", tag="audit"):
+    """`[package.NAME]` with `rule = "audit"`: the summaries of `targets` against the gold in `labels`."""
+
+    targets: NonEmpty
+    labels: NonEmpty
+
+
+class AuditPackage(AuditSection, frozen=True, tag_field="rule", tag="audit"):
+    """An audit package with what its targets are made of: the dossiers' source and the claim schema."""
+
+    sources: NonEmpty
+    schema: NonEmpty
+
+
+DeclaredPackage = SummaryTreePackage | ExtractPackage | AuditSection
+"""A package as BUILD.toml writes it."""
+
+PackageSection = SummaryTreePackage | ExtractPackage | AuditPackage
+"""A package as a workspace holds it."""
 
 
 class BuildFile(Section, frozen=True):
@@ -237,7 +255,7 @@ class BuildFile(Section, frozen=True):
     numerics: dict[str, NumericsSection] = {}
     prompt: dict[str, PromptSection] = {}
     schema: dict[str, SchemaSection] = {}
-    package: dict[str, PackageSection] = {}
+    package: dict[str, DeclaredPackage] = {}
 
 
 class SubBuildFile(Section, frozen=True):
@@ -246,7 +264,7 @@ class SubBuildFile(Section, frozen=True):
     sources: dict[str, SourcesSection] = {}
     prompt: dict[str, PromptSection] = {}
     schema: dict[str, SchemaSection] = {}
-    package: dict[str, PackageSection] = {}
+    package: dict[str, DeclaredPackage] = {}
 
 
 class Prompt(msgspec.Struct, frozen=True):

@@ -16,10 +16,12 @@ class ActionKind(enum.Enum):
     REDUCE = "reduce"
     EXTRACT = "extract"
     MERGE = "merge"
+    AUDIT = "audit"
 
 
 class Action(msgspec.Struct, frozen=True):
     """One action. Leaves (MAP, EXTRACT) have a scope and no children; the others have children and no scope.
+    An AUDIT has both: its child is the summary, and its scope and path are those of the gold (`gsum.rules.gold`).
 
     `label` is the target's label as text; `children` are labels in slot order. `prompt`, `schema`, `toolchain` are full
     declared names, null where the kind has none. `path` is the document's file relative to the workspace root.

@@ -14,6 +14,8 @@ import msgspec
 
 from gsum.rules import checks, paths, visibility
 from gsum.rules.config import (
+    AuditPackage,
+    AuditSection,
     BuildFile,
     PackageSection,
     Prompt,
@@ -99,8 +101,11 @@ def load_workspace(root: Path) -> Workspace:
     _check_sections(units, file)
     prompts = dict(item for unit in units for item in _prompts(workspace, unit))
     workspace = msgspec.structs.replace(workspace, prompts=prompts)
-    packages = {unit.full(name): _resolved(workspace, unit, name) for unit in units for name in unit.file.package}
-    return msgspec.structs.replace(workspace, packages=packages)
+    made = {unit.full(name): _resolved(workspace, unit, name) for unit, name in _packages(units, audits=False)}
+    workspace = msgspec.structs.replace(workspace, packages=made)
+    audits = {unit.full(name): _audit(workspace, unit, name) for unit, name in _packages(units, audits=True)}
+    order = [unit.full(name) for unit in units for name in unit.file.package]
+    return msgspec.structs.replace(workspace, packages={name: (made | audits)[name] for name in order})
 
 
 def _read_build_file(root: Path, file: str) -> TomlText:
@@ -237,9 +242,34 @@ def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section
     return text
 
 
+def _packages(units: tuple[_Unit, ...], *, audits: bool) -> Iterator[tuple[_Unit, str]]:
+    for unit in units:
+        for name, package in unit.file.package.items():
+            if isinstance(package, AuditSection) is audits:
+                yield unit, name
+
+
+def _audit(workspace: Workspace, unit: _Unit, name: str) -> PackageSection:
+    """Return an audit package with full names, and the source and schema of the package that it audits.
+
+    `workspace` holds all packages that can be audited.
+    """
+    package = unit.file.package[name]
+    assert isinstance(package, AuditSection)
+    at: TomlPath = ("package", name)
+    targets = _reference(unit, (*at, "targets"), package.targets, workspace.packages, "package of summaries")
+    labels = _reference(unit, (*at, "labels"), package.labels, workspace.sources, "source")
+    if workspace.sources[labels].visibility is not Visibility.AUDIT:
+        hint = f'add `visibility = "audit"` to `[sources.{package.labels}]`: gold must be out of reach of summaries'
+        raise unit.text.error(f"source `{package.labels}` holds no gold", (*at, "labels"), hint=hint)
+    audited = workspace.packages[targets]
+    return AuditPackage(targets, labels, audited.sources, audited.schema)
+
+
 def _resolved(workspace: Workspace, unit: _Unit, name: str) -> PackageSection:
     """Return a package with full names in place of the names as written, all of them declared."""
     package = unit.file.package[name]
+    assert not isinstance(package, AuditSection)
     at: TomlPath = ("package", name)
     sources = _reference(unit, (*at, "sources"), package.sources, workspace.sources, "source")
     schema = _reference(unit, (*at, "schema"), package.schema, workspace.schemas, "schema")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gsum.rules import paths
 from gsum.rules.config import Visibility, Workspace
-from gsum.rules.graph import ActionGraph
+from gsum.rules.graph import Action, ActionGraph, ActionKind
 from gsum.store.errors import ExitCode, GsumError
 
 Audited = tuple[tuple[str, str], ...]
@@ -37,9 +37,7 @@ def audited(workspace: Workspace) -> Audited:
 
 
 def check_package(workspace: Workspace, package: str, audit: Audited) -> None:
-    """Refuse a package of an inference rule whose sources touch an audit source.
-
-    Every rule kind of today is one of inference: an audit rule would be exempt here.
+    """Refuse a package whose sources touch an audit source. An audit's `sources` are those of what it audits.
 
     Raises:
         VisibilityError: with the path of the reference.
@@ -65,7 +63,8 @@ def check_path(chain: tuple[str, ...], real: str, audit: Audited) -> None:
 def check_graph(workspace: Workspace, graph: ActionGraph) -> None:
     """Refuse a graph in which an action below a requested target names an audit source or a path inside one.
 
-    Holds whatever a rule kind emitted. Paths are compared as declared: links were followed at ingestion.
+    Audits are exempt, and so nothing may be made from one: an action above an audit is refused. Holds whatever a rule
+    kind emitted. Paths are compared as declared: links were followed at ingestion.
 
     Raises:
         VisibilityError: with the chain of labels from the requested target down.
@@ -82,8 +81,16 @@ def check_graph(workspace: Workspace, graph: ActionGraph) -> None:
             continue
         seen.add(chain[-1])
         action = graph.actions[chain[-1]]
-        if action.source in names:
-            raise VisibilityError(chain, action.source)
-        if action.path is not None:
-            check_path((*chain, action.path), action.path, folders)
+        for child in action.children:
+            if graph.actions[child].kind is ActionKind.AUDIT:
+                raise VisibilityError((*chain, child), graph.actions[child].source)
+        if action.kind is not ActionKind.AUDIT:
+            _check_action(chain, action, names, folders)
         stack += [(*chain, child) for child in reversed(action.children)]
+
+
+def _check_action(chain: tuple[str, ...], action: Action, names: set[str], folders: Audited) -> None:
+    if action.source in names:
+        raise VisibilityError(chain, action.source)
+    if action.path is not None:
+        check_path((*chain, action.path), action.path, folders)

@@ -19,7 +19,7 @@ from gsum.engine.keys import compute_keys, toolchain_record
 from gsum.engine.standing import StandingDossier
 from gsum.engine.universe import Universe
 from gsum.rules.analysis import Selection, analyse, check_toolchain, resolve_patterns
-from gsum.rules.config import SummaryTreePackage, Workspace
+from gsum.rules.config import AuditPackage, SummaryTreePackage, Workspace
 from gsum.rules.graph import ActionGraph
 from gsum.rules.ingest import list_dossiers
 from gsum.rules.kinds import RULES
@@ -117,7 +117,7 @@ class Consultation:
     def _stands(self, one: Selection) -> StandingDossier | None:
         source = self._workspace.packages[one.package].sources
         served = self._index.served.get(self._slot(one.package))
-        if served is None or one.dossier in self._changed[source]:
+        if served is None or one.dossier in self._changed[source] or self._is_audit(one.package):
             return None
         standing = served.dossiers.get(one.dossier)
         if standing is None or served.declared != self._declared[one.package]:
@@ -125,6 +125,10 @@ class Consultation:
         if one.part != ROOT and not (one.part is None and standing.every_part):
             return None
         return StandingDossier(one.package, one.dossier, served.shapes[standing.shape])
+
+    def _is_audit(self, package: str) -> bool:
+        """Whether gold is among what a package's targets depend on: labels files are not watched."""
+        return isinstance(self._workspace.packages[package], AuditPackage)
 
     def _head(self, one: Selection) -> None:
         """Look at a dossier's manifest, or its folder where it has none, before it is read."""
@@ -220,6 +224,8 @@ class Consultation:
                 slots[slot] = msgspec.structs.replace(known, dossiers=kept)
         requested = set(graph.requested)
         for (package, dossier), labels in parts.items():
+            if package not in self._declared or self._is_audit(package):
+                continue
             slot = self._slot(package)
             before = slots.get(slot)
             if before is None or before.declared != self._declared[package]:

@@ -1,0 +1,85 @@
+"""The rule `audit`: a summary against the gold of what it may read, as counts; no model. Pure.
+
+The only rule whose actions have gold among their inputs; nothing may be built from what they yield.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from gsum.rules.claims import Result, Status
+from gsum.rules.config import AuditPackage, PackageSection
+from gsum.rules.gold import Gold, GoldError, decode_gold
+from gsum.rules.graph import Action, ActionKind
+from gsum.rules.kinds import shape
+from gsum.rules.metrics import audit
+from gsum.rules.rule import Finished, Inputs
+from gsum.rules.snapshot import Snapshot
+from gsum.store.records import Generation
+
+RULE_VERSION = 1
+
+
+class AuditRule:
+    """Audit the root of each dossier of another package."""
+
+    name = "audit"
+    version = RULE_VERSION
+
+    def expand(
+        self, name: str, package: PackageSection, snapshot: Snapshot, toolchain: str | None
+    ) -> tuple[Action, ...]:
+        """Return the one action of a dossier. `snapshot` holds the gold as its one document."""
+        if not isinstance(package, AuditPackage):
+            raise TypeError(f"`{self.name}` does not expand a {type(package).__name__}")
+        (scope,) = snapshot.scopes
+        return (
+            Action(
+                label=shape.label(name, snapshot, shape.ROOT),
+                kind=ActionKind.AUDIT,
+                rule=self.name,
+                package=name,
+                dossier=snapshot.dossier,
+                source=snapshot.source,
+                principal=snapshot.principal,
+                children=(shape.label(package.targets, snapshot, shape.ROOT),),
+                scope=scope,
+                path=snapshot.paths[scope.id],
+                prompt=None,
+                schema=package.schema,
+                toolchain=toolchain,
+                input_tokens=None,
+                fan_in=None,
+            ),
+        )
+
+    def render(self, action: Action, inputs: Inputs) -> Finished:
+        """Return the counts of the summary below; never a request."""
+        if inputs.text is None or len(inputs.children) != 1:
+            raise ValueError(f"`{action.label}` needs its gold and one summary")
+        gold = decode_gold(inputs.text)
+        (summary,) = inputs.children
+        _require_same_texts(action, summary, gold)
+        return Finished(Result(Status.VALID, audit=audit(summary, gold, inputs.schema)), ineligible=False)
+
+    def resolve(self, action: Action, inputs: Inputs, generation: Generation) -> NoReturn:
+        """Refuse: nothing is ever generated for this rule.
+
+        Raises:
+            TypeError: always.
+        """
+        del inputs, generation
+        raise TypeError(f"`{self.name}` takes no generation for `{action.label}`")
+
+
+def _require_same_texts(action: Action, summary: Result, gold: Gold) -> None:
+    """Refuse gold that was made for another text of a version than the one that is cited."""
+    labelled = {(document.document, document.version): document.text_sha256 for document in gold.documents}
+    for record in summary.evidence:
+        made_for = labelled.get((record.doc_id, record.version))
+        if made_for is not None and made_for != record.text_sha256:
+            raise GoldError(
+                f"the gold of document `{record.doc_id}` was made for another text",
+                facts={"target": action.label, "version": record.version},
+                hint=f"label version `{record.version}` again, with the `text_sha256` of its text",
+            )
