@@ -110,6 +110,10 @@ def test_fetch_of_a_program_has_nothing_to_fetch(gsum):
     check("fetch", document)
 
 
+def test_doctor(gsum):
+    check("doctor", gsum("doctor", "--json").document)
+
+
 def test_a_document_is_one_document_with_nothing_around_it(gsum):
     for words in (
         ["build", "//dossier:S-1"],
