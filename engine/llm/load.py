@@ -85,16 +85,23 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
     import torch  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
-    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    model, info = AutoModelForCausalLM.from_pretrained(
-        str(folder),
-        dtype=getattr(torch, toolchain.dtype.value),
-        attn_implementation=toolchain.attention.value,
-        local_files_only=True,
-        trust_remote_code=False,
-        use_safetensors=True,
-        output_loading_info=True,
-    )
+    local = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **local)
+        model, info = AutoModelForCausalLM.from_pretrained(
+            str(folder),
+            dtype=getattr(torch, toolchain.dtype.value),
+            attn_implementation=toolchain.attention.value,
+            use_safetensors=True,
+            output_loading_info=True,
+            **local,
+        )
+    except (RuntimeError, ValueError, OSError, KeyError) as error:
+        reason = str(error).strip().splitlines()
+        raise ToolchainError(
+            f"The model of toolchain `{name}` can't be loaded",
+            facts={"kind": type(error).__name__, "reason": reason[0][:400] if reason else "none given"},
+        ) from None
     _require_strict(name, model, info, folder)
     model.eval().requires_grad_(False)
     model.to(toolchain.device.value)
