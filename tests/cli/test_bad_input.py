@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
 from support.cli import Gsum
+from support.other_user import as_nobody
 from support.workspaces import edit_build, edit_manifest, edit_text
 
 from gsum.store.errors import ExitCode
@@ -167,19 +170,23 @@ def test_a_truncated_store_is_damage(gsum, size):
     refused(gsum, ExitCode.DAMAGE, "damaged", "show", "//dossier:S-1")
 
 
-def test_a_store_that_may_not_be_written_can_be_read_and_not_built_into(gsum):
-    gsum("build", "//dossier:S-1")
-    folder = gsum.root / ".gsum"
-    if os.geteuid() == 0:
-        pytest.skip("root writes anywhere; the conformance suite covers it through the seam")
-    folder.chmod(0o555)
-    for path in folder.iterdir():
-        path.chmod(0o444)
-    try:
-        assert gsum("show", "//dossier:S-1").code == 0
-        refused(gsum, ExitCode.STORE, "read-only")
-    finally:
-        folder.chmod(0o755)
+def test_a_store_that_may_not_be_written_can_be_read_and_not_built_into():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        gsum = Gsum(Path(folder) / "w", {"S-1": 2})
+        gsum("build", "//dossier:S-1")
+        for path in (gsum.root / ".gsum", *(gsum.root / ".gsum").rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+
+        def look():
+            shown, built = gsum("show", "//dossier:S-1"), gsum("build", "//dossier:S-1")
+            return json.dumps([shown.code, shown.out, built.code, built.err])
+
+        code, out, failed, err = json.loads(as_nobody(look))
+        (gsum.root / ".gsum").chmod(0o755)
+        assert (code, out) == (0, gsum("show", "//dossier:S-1").out)
+        assert failed == ExitCode.STORE
+        assert "read-only" in err
 
 
 def test_a_store_where_a_file_is_in_the_way(gsum, tmp_path):

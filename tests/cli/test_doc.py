@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import json
 import stat
+import tempfile
 import tomllib
+from pathlib import Path
 
 import pytest
 from support.cli import Gsum
+from support.other_user import as_nobody
 from support.workspaces import write_text
 
 from gsum.store.errors import ExitCode
@@ -173,10 +176,19 @@ def test_two_edits_at_once_are_both_kept(gsum):
     assert [document_of(gsum, number)["withdrawn"] for number in (0, 1)] == [True, True]
 
 
-def test_a_folder_that_cannot_be_written_is_an_error(gsum):
-    if os.geteuid() == 0:
-        pytest.skip("root writes anywhere")
-    manifest_of(gsum).parent.chmod(0o555)
-    ran = gsum("doc", "withdraw", "//dossier:S-1", "D-00")
-    manifest_of(gsum).parent.chmod(0o755)
-    assert ran.code == ExitCode.DECLARATION
+def test_a_folder_that_cannot_be_written_is_an_error():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        gsum = Gsum(Path(folder) / "w", {"S-1": 2})
+        before = manifest_of(gsum).read_bytes()
+        manifest_of(gsum).parent.chmod(0o555)
+
+        def edit():
+            ran = gsum("doc", "withdraw", "//dossier:S-1", "D-00")
+            return json.dumps([ran.code, ran.err])
+
+        code, err = json.loads(as_nobody(edit))
+        manifest_of(gsum).parent.chmod(0o755)
+        assert code == ExitCode.DECLARATION
+        assert "can't be written" in err
+        assert manifest_of(gsum).read_bytes() == before
