@@ -10,14 +10,13 @@ import io
 import itertools
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
 from gsum.cli.commands import LazyGroup
-from gsum.cli.context import options
+from gsum.cli.config import options
 from gsum.cli.render import print_error
 from gsum.store.errors import ExitCode, GsumError
 from gsum.store.version import VERSION
@@ -126,9 +125,12 @@ class _Bug(GsumError):
 def _bug(error: Exception) -> GsumError:
     """Return what is said of an error that should not happen: never its text, which may quote a document."""
     if os.environ.get("GSUM_DEBUG"):
-        traceback.print_exception(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    facts = {"kind": type(error).__name__, "place": f"{os.path.basename(place.filename)}:{place.lineno}"}  # noqa: PTH119
+        sys.excepthook(type(error), error, error.__traceback__)
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "?" if place is None else f"{os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}"  # noqa: PTH119
+    facts = {"kind": type(error).__name__, "place": where}
     return _Bug("this is a bug in gsum", facts=facts, hint="run it again with GSUM_DEBUG=1 and report the trace")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from gsum.cli.context import Config
+from gsum.cli.config import Config
 from gsum.store.errors import GsumError
 
 JSON_SCHEMA = 1
