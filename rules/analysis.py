@@ -1,6 +1,6 @@
 """Analysis: patterns to the static, acyclic action graph of what they name. Pure but for ingestion.
 
-Knows no rule kind: `RULES` expands packages. Nothing after analysis adds targets.
+Knows no rule kind: `EXPANSIONS` expand packages. Nothing after analysis adds targets.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import msgspec
 
 from gsum.rules import checks
 from gsum.rules.config import AuditPackage, SummaryTreePackage, Workspace
+from gsum.rules.expand import Expansion
+from gsum.rules.expand.rules import EXPANSIONS
 from gsum.rules.gold_files import FileGolds, Golds, gold_snapshot
 from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, outline, read_survey, survey
-from gsum.rules.kinds import RULES
 from gsum.rules.labels import Extent, Label, LabelError, Pattern, nearest, parse_pattern, unknown
-from gsum.rules.rule import Rule
 from gsum.rules.snapshot import Snapshot
 from gsum.rules.toml import DeclarationError, suggest
 from gsum.rules.visibility import audited, check_graph, check_package
@@ -39,7 +39,7 @@ def analyse(
     principal: str | None = None,
     toolchain: str | None = None,
     digests: Digests | None = None,
-    rules: Mapping[str, Rule] = RULES,
+    rules: Mapping[str, Expansion] = EXPANSIONS,
     golds: Golds | None = None,
 ) -> ActionGraph:
     """Return the graph of the targets that patterns name and of all they are built from.
@@ -73,7 +73,7 @@ def analyse(
     return graph
 
 
-def all_targets(workspace: Workspace, rules: Mapping[str, Rule] = RULES) -> tuple[str, ...]:
+def all_targets(workspace: Workspace, rules: Mapping[str, Expansion] = EXPANSIONS) -> tuple[str, ...]:
     """Return the labels of all targets of all packages, in package and dossier order, reading manifests only."""
     outlines: dict[tuple[str, str], Snapshot] = {}
     labels: list[str] = []
@@ -195,7 +195,7 @@ def _snapshots(
 
 
 def _expand(
-    workspace: Workspace, name: str, taken: Snapshot, toolchain: str | None, rules: Mapping[str, Rule]
+    workspace: Workspace, name: str, taken: Snapshot, toolchain: str | None, rules: Mapping[str, Expansion]
 ) -> tuple[Action, ...]:
     package = workspace.packages[name]
     chosen = None

@@ -8,50 +8,20 @@ from __future__ import annotations
 from typing import NoReturn
 
 from gsum.rules.claims import Result, Status
-from gsum.rules.config import AuditPackage, PackageSection
+from gsum.rules.expand.audit import AuditExpansion
 from gsum.rules.gold import Gold, GoldError, decode_gold
-from gsum.rules.graph import Action, ActionKind
-from gsum.rules.kinds import shape
+from gsum.rules.graph import Action
 from gsum.rules.metrics import audit
 from gsum.rules.rule import Finished, Inputs
-from gsum.rules.snapshot import Snapshot
 from gsum.store.records import Generation
 
 RULE_VERSION = 1
 
 
-class AuditRule:
+class AuditRule(AuditExpansion):
     """Audit the root of each dossier of another package."""
 
-    name = "audit"
     version = RULE_VERSION
-
-    def expand(
-        self, name: str, package: PackageSection, snapshot: Snapshot, toolchain: str | None
-    ) -> tuple[Action, ...]:
-        """Return the one action of a dossier. `snapshot` holds the gold as its one document."""
-        if not isinstance(package, AuditPackage):
-            raise TypeError(f"`{self.name}` does not expand a {type(package).__name__}")
-        (scope,) = snapshot.scopes
-        return (
-            Action(
-                label=shape.label(name, snapshot, shape.ROOT),
-                kind=ActionKind.AUDIT,
-                rule=self.name,
-                package=name,
-                dossier=snapshot.dossier,
-                source=snapshot.source,
-                principal=snapshot.principal,
-                children=(shape.label(package.targets, snapshot, shape.ROOT),),
-                scope=scope,
-                path=snapshot.paths[scope.id],
-                prompt=None,
-                schema=package.schema,
-                toolchain=toolchain,
-                input_tokens=None,
-                fan_in=None,
-            ),
-        )
 
     def render(self, action: Action, inputs: Inputs) -> Finished:
         """Return the counts of the summary below; never a request."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import NoReturn
 
 from gsum.rules.claims import Claim, Result
-from gsum.rules.config import ExtractPackage, PackageSection
 from gsum.rules.documents import lines
 from gsum.rules.evidence import catalogue
+from gsum.rules.expand.extract import ExtractExpansion
 from gsum.rules.facts import read_fact
-from gsum.rules.graph import Action, ActionKind
-from gsum.rules.kinds import resolving, shape
+from gsum.rules.graph import Action
+from gsum.rules.kinds import resolving
 from gsum.rules.rule import Finished, Inputs
-from gsum.rules.snapshot import Scope, Snapshot
+from gsum.rules.snapshot import Scope
 from gsum.store.errors import ExitCode, GsumError
 from gsum.store.records import Generation
 
@@ -28,27 +28,10 @@ class NoFactPatternError(GsumError):
     exit_code = ExitCode.DECLARATION
 
 
-class Extract:
+class Extract(ExtractExpansion):
     """Extract the fact lines of each document, then merge them all."""
 
-    name = "extract"
     version = RULE_VERSION
-
-    def expand(
-        self, name: str, package: PackageSection, snapshot: Snapshot, toolchain: str | None
-    ) -> tuple[Action, ...]:
-        """Return one leaf a document and the root over all of them. There is no toolchain: `toolchain` is unused."""
-        if not isinstance(package, ExtractPackage):
-            raise TypeError(f"`{self.name}` does not expand a {type(package).__name__}")
-        del toolchain
-        shape.require_documents(name, snapshot)
-        names = shape.leaf_names(len(snapshot.scopes))
-        labels = [shape.label(name, snapshot, leaf) for leaf in names]
-        leaves = [
-            _action(name, package, snapshot, label, (), scope)
-            for label, scope in zip(labels, snapshot.scopes, strict=True)
-        ]
-        return (*leaves, _action(name, package, snapshot, shape.label(name, snapshot, shape.ROOT), tuple(labels), None))
 
     def render(self, action: Action, inputs: Inputs) -> Finished:
         """Return the result of a leaf or of the root; never a request."""
@@ -73,33 +56,6 @@ class Extract:
         """
         del inputs, generation
         raise TypeError(f"`{self.name}` takes no generation for `{action.label}`")
-
-
-def _action(
-    name: str,
-    package: ExtractPackage,
-    snapshot: Snapshot,
-    label: str,
-    children: tuple[str, ...],
-    scope: Scope | None,
-) -> Action:
-    return Action(
-        label=label,
-        kind=ActionKind.MERGE if scope is None else ActionKind.EXTRACT,
-        rule=Extract.name,
-        package=name,
-        dossier=snapshot.dossier,
-        source=snapshot.source,
-        principal=snapshot.principal,
-        children=children,
-        scope=scope,
-        path=None if scope is None else snapshot.paths.get(scope.id),
-        prompt=None,
-        schema=package.schema,
-        toolchain=None,
-        input_tokens=None,
-        fan_in=None,
-    )
 
 
 def _extract(scope: Scope, inputs: Inputs) -> Result:

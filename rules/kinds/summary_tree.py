@@ -8,42 +8,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gsum.rules.claims import Claim, Result
-from gsum.rules.config import PackageSection, Prompt, SchemaSection, Strength, SummaryTreePackage
+from gsum.rules.config import Prompt, SchemaSection, Strength
 from gsum.rules.documents import Line, lines
 from gsum.rules.evidence import catalogue
+from gsum.rules.expand.tree import TreeExpansion
 from gsum.rules.facts import read_fact
 from gsum.rules.grammar import leaf_grammar, reduction_grammar
-from gsum.rules.graph import Action, ActionKind
-from gsum.rules.kinds import resolving, shape
+from gsum.rules.graph import Action
+from gsum.rules.kinds import resolving
 from gsum.rules.parsing import Parsed, RawClaim, parse
 from gsum.rules.rendering import leaf_input, messages, reduction_input
 from gsum.rules.requests import Request
 from gsum.rules.rule import Finished, Inputs, ModelTerms
-from gsum.rules.snapshot import Scope, Snapshot
+from gsum.rules.snapshot import Scope
 from gsum.store.records import Generation
 
 RULE_VERSION = 1
 _CHECKED = (Strength.LITERAL, Strength.PATTERN)
 
 
-class SummaryTree:
+class SummaryTree(TreeExpansion):
     """Map each document to claims, then reduce claims to claims."""
 
-    name = "summary_tree"
     version = RULE_VERSION
-
-    def expand(
-        self, name: str, package: PackageSection, snapshot: Snapshot, toolchain: str | None
-    ) -> tuple[Action, ...]:
-        """Return leaves, reductions and root of a dossier. `toolchain` is the one chosen, else the package's own."""
-        if not isinstance(package, SummaryTreePackage):
-            raise TypeError(f"`{self.name}` does not expand a {type(package).__name__}")
-        shape.require_documents(name, snapshot)
-        chosen = toolchain if toolchain is not None else package.toolchain
-        names = shape.leaf_names(len(snapshot.scopes))
-        leaves = [_leaf(name, package, snapshot, chosen, *pair) for pair in zip(names, snapshot.scopes, strict=True)]
-        inner = [_inner(name, package, snapshot, chosen, node) for node in shape.inner_nodes(names, package.fan_in)]
-        return (*leaves, *inner)
 
     def render(self, action: Action, inputs: Inputs) -> Request | Finished:
         """Return the request of a leaf or reduction; a result without one where nothing below is eligible."""
@@ -64,50 +51,6 @@ class SummaryTree:
         if action.scope is None:
             return _resolve_reduction(inputs, generation)
         return _resolve_leaf(action.scope, inputs, generation)
-
-
-def _leaf(
-    name: str, package: SummaryTreePackage, snapshot: Snapshot, toolchain: str | None, leaf: str, scope: Scope
-) -> Action:
-    return Action(
-        label=shape.label(name, snapshot, leaf),
-        kind=ActionKind.MAP,
-        rule=SummaryTree.name,
-        package=name,
-        dossier=snapshot.dossier,
-        source=snapshot.source,
-        principal=snapshot.principal,
-        children=(),
-        scope=scope,
-        path=snapshot.paths.get(scope.id),
-        prompt=package.map_prompt,
-        schema=package.schema,
-        toolchain=toolchain,
-        input_tokens=package.map_input_tokens,
-        fan_in=None,
-    )
-
-
-def _inner(
-    name: str, package: SummaryTreePackage, snapshot: Snapshot, toolchain: str | None, node: shape.Node
-) -> Action:
-    return Action(
-        label=shape.label(name, snapshot, node.name),
-        kind=ActionKind.REDUCE,
-        rule=SummaryTree.name,
-        package=name,
-        dossier=snapshot.dossier,
-        source=snapshot.source,
-        principal=snapshot.principal,
-        children=tuple(shape.label(name, snapshot, child) for child in node.children),
-        scope=None,
-        path=None,
-        prompt=package.reduce_prompt,
-        schema=package.schema,
-        toolchain=toolchain,
-        input_tokens=package.reduce_input_tokens,
-        fan_in=package.fan_in,
-    )
 
 
 def _request(action: Action, inputs: Inputs, rendered: str, grammar: str | None) -> Request:

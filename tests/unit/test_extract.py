@@ -9,10 +9,10 @@ from support.products import PRODUCT, generated, hidden, inputs_of, readable, sn
 from gsum.rules.claims import Claim, Result, Status
 from gsum.rules.config import ExtractPackage, SummaryTreePackage
 from gsum.rules.evidence import catalogue
+from gsum.rules.expand.shape import EmptyDossierError
 from gsum.rules.graph import Action, ActionKind
 from gsum.rules.kinds import RULES
 from gsum.rules.kinds.extract import NoFactPatternError
-from gsum.rules.kinds.shape import EmptyDossierError
 from gsum.rules.rule import Finished
 from gsum.rules.snapshot import Scope
 from gsum.store.canonical import canonical_json

@@ -52,7 +52,8 @@ def test_the_guard_covers_what_decides_requests_and_results() -> None:
         "grammar",
         "claims",
         "requests",
-        "kinds.shape",
+        "expand.shape",
+        "expand.tree",
     }
     assert {f"gsum.rules.{name}" for name in decisive} <= set(modules_of("summary_tree"))
     assert "gsum.rules.kinds.resolving" in modules_of("extract")

@@ -11,10 +11,10 @@ from support.products import PROMPT, generated, hidden, inputs_of, readable, run
 from gsum.rules.claims import Claim, Result, Status
 from gsum.rules.config import ExtractPackage, Strength, SummaryTreePackage
 from gsum.rules.evidence import catalogue
+from gsum.rules.expand.shape import EmptyDossierError, inner_nodes, leaf_names
 from gsum.rules.grammar import answer_text
 from gsum.rules.graph import Action, ActionKind
 from gsum.rules.kinds import RULES
-from gsum.rules.kinds.shape import EmptyDossierError, inner_nodes, leaf_names
 from gsum.rules.parsing import JSON_FENCE
 from gsum.rules.requests import Request
 from gsum.rules.rule import Finished
