@@ -47,9 +47,15 @@ def observe_toolchain(
         chat_template=None if template == "none" else template,
         tied_embeddings=seen["tied_embeddings"] == "true",
         instruction_set=seen["instruction_set"] if toolchain.device is Device.CPU else None,
-        libraries={library: metadata.version(library) for library in (numerics.libraries or _LIBRARIES)},
+        libraries={library: _version(library, numerics) for library in (numerics.libraries or _LIBRARIES)},
         grammar_version=metadata.version(toolchain.grammar.backend) if toolchain.grammar.backend else None,
     )
+
+
+def _version(library: str, numerics: NumericsSection) -> str:
+    """Return an installed version, without the build's local part (`+cpu`) unless one is declared."""
+    seen = metadata.version(library)
+    return seen if "+" in numerics.libraries.get(library, "") else seen.partition("+")[0]
 
 
 def _ask(dialect: LocalDialect, hello: Hello) -> dict[str, str]:
