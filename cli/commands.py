@@ -21,6 +21,7 @@ COMMANDS = {
     "fetch": "fetch",
     "toolchain": "toolchain",
     "doctor": "doctor",
+    "experiment": "experiment",
 }
 """Command names and the modules of `gsum.cli` that hold them, as `command`."""
 

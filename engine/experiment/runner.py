@@ -1,0 +1,110 @@
+"""Runs a scenario in a folder: stage after stage over a scratch copy; stopped anywhere, it goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gsum.engine.executors.protocol import Executor
+from gsum.engine.experiment.budget import Budget, BudgetedExecutor
+from gsum.engine.experiment.progress import Progress, Work
+from gsum.engine.experiment.records import (
+    DECLARATION,
+    RECORD,
+    RunDeclaration,
+    RunError,
+    StageRecord,
+    read_record,
+    stage_folder,
+    write_record,
+)
+from gsum.engine.experiment.scratch import apply_step, copy_workspace
+from gsum.engine.experiment.setup import Scenario, Setup, Stage
+from gsum.engine.experiment.stages import Host, StageRunner
+from gsum.engine.scheduler import Clock
+from gsum.store.canonical import canonical_json
+from gsum.store.digests import blob_digest
+from gsum.store.errors import ExitCode
+
+WORKSPACE, STORE = "workspace", "store"
+
+
+def run_folder(out: Path, scenario: Scenario) -> Path:
+    """Return the folder of a scenario's run."""
+    return out / scenario.value
+
+
+def run(
+    setup: Setup,
+    out: Path,
+    *,
+    executor_for: Callable[[str], Executor],
+    clock: Clock,
+    interrupted: Callable[[], bool],
+    budget: Budget,
+    report: Callable[[Progress], None],
+) -> tuple[StageRecord, ...]:
+    """Run every stage that is not finished, and return the records of all.
+
+    Executors are the caller's to close. A run in `out` that was stopped goes on.
+
+    Raises:
+        RunError: if the folder holds another run.
+        BudgetSpent, Stopped: when the run ends before its end; it goes on when it is called again.
+        BuildFailed: when an action failed; nothing is recorded of it.
+    """
+    folder = run_folder(out, Scenario(setup.declaration.scenario))
+    _open(setup, folder)
+    made: dict[str, BudgetedExecutor] = {}
+
+    def budgeted(name: str) -> Executor:
+        if name not in made:
+            made[name] = BudgetedExecutor(executor_for(name), budget)
+        return made[name]
+
+    work = Work(setup.stages, clock.monotonic, report)
+    host = Host(budgeted, clock, interrupted, work, lambda: main_digest(out, setup))
+    return tuple(_stage(setup, stage, folder, host) for stage in setup.stages)
+
+
+def main_digest(out: Path, setup: Setup) -> str | None:
+    """Return one digest of the main evaluation's files, for an exercise; null where there is none beside it."""
+    if setup.declaration.scenario != Scenario.EXERCISE.value:
+        return None
+    main = run_folder(out, Scenario.MUTATIONS)
+    files = sorted([*main.glob(DECLARATION), *main.glob(f"stages/*/{RECORD}")])
+    if not files:
+        return None
+    return blob_digest(canonical_json({str(file.relative_to(main)): blob_digest(file.read_bytes()) for file in files}))
+
+
+def _stage(setup: Setup, stage: Stage, folder: Path, host: Host) -> StageRecord:
+    place = stage_folder(folder, stage.number, stage.name)
+    record = read_record(place / RECORD, StageRecord)
+    if record is None:
+        scratch = folder / WORKSPACE
+        if stage.step is not None:
+            apply_step(scratch, setup.source_folder, stage.step, stage.dossiers)
+        record = StageRunner(setup, stage, place, scratch=scratch, store=folder / STORE, host=host).run()
+        write_record(place / RECORD, record)
+    return record
+
+
+def _open(setup: Setup, folder: Path) -> None:
+    """Make the folder of a run, or hold it to what the run is of."""
+    wanted = setup.declaration
+    declared = read_record(folder / DECLARATION, RunDeclaration)
+    if declared is not None and declared != wanted:
+        changed = [name for name in wanted.__struct_fields__ if getattr(wanted, name) != getattr(declared, name)]
+        error = RunError(
+            "this folder holds another run",
+            facts={"folder": folder, "differs in": ", ".join(changed)},
+            hint="run into another folder with `--out`, or put things back as they were",
+        )
+        error.exit_code = ExitCode.STALE
+        raise error
+    if not (folder / WORKSPACE).is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        copy_workspace(setup.workspace, setup.files, folder / WORKSPACE)
+    if declared is None:
+        write_record(folder / DECLARATION, wanted)
