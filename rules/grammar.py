@@ -50,13 +50,17 @@ def leaf_grammar(schema: SchemaSection, strength: Strength, lines: Sequence[Line
 def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequence[Claim]) -> str | None:
     """Return the grammar of a reduction's answer over its children's claims, numbered from 1; null for `none`.
 
-    Under `literal` and `pattern` it chooses whole claims, each at most once, in the order in which they are numbered.
+    Under `literal` and `pattern` it chooses whole claims, each at most once, in the order in which they are numbered;
+    of equal claims the first stands for all.
     """
     if strength is Strength.NONE:
         return None
     if strength is Strength.SCHEMA:
         return _schema_grammar(schema, len(claims))
-    return _choice_grammar(schema, strength, [(number, claim.values) for number, claim in enumerate(claims, 1)])
+    first: dict[tuple[tuple[str, str], ...], int] = {}
+    for number, claim in enumerate(claims, 1):
+        first.setdefault(tuple(claim.values.items()), number)
+    return _choice_grammar(schema, strength, [(number, dict(values)) for values, number in first.items()])
 
 
 def answer_text(claims: Sequence[tuple[Sequence[int], dict[str, str]]]) -> str:

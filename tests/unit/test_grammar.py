@@ -193,7 +193,7 @@ def test_a_reduction_by_schema_cites_the_numbers_of_the_claims() -> None:
 
 
 def test_the_size_of_a_choice_grows_with_the_number_of_claims() -> None:
-    many = [Claim(DELIVERY, ()) for _ in range(48)]
+    many = [Claim({**DELIVERY, "value": str(number)}, ()) for number in range(48)]
     assert len(reduction(Strength.LITERAL, many).splitlines()) == 2 + 4 * 48 + 48
 
 
@@ -232,3 +232,11 @@ def test_a_leaf_as_long_as_a_large_budget_allows_still_compiles() -> None:
     grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines(TEXT * 480))
     assert grammar is not None
     assert admits(grammar, answer_text([([1918], DELIVERY)]))
+
+
+@pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
+def test_of_equal_claims_a_reduction_can_choose_only_the_first(strength: Strength) -> None:
+    grammar = reduction(strength, [CHILDREN[0], CHILDREN[1], CHILDREN[0]])
+    assert admits(grammar, answer_text([([1], CHILDREN[0].values), ([2], CHILDREN[1].values)]))
+    assert not admits(grammar, answer_text([([3], CHILDREN[0].values)]))
+    assert not admits(grammar, answer_text([([1], CHILDREN[0].values), ([3], CHILDREN[0].values)]))
