@@ -120,7 +120,9 @@ def test_a_reduction_grammar_admits_choices_and_they_resolve(claims: list[Claim]
     root = RULES["summary_tree"].expand("dossier", PACKAGE, snapshot_of([readable("D-1", "Hall 3")]), "t")[-1]
     grammar = reduction_grammar(PRODUCT, Strength.LITERAL, claims)
     assert grammar is not None
-    numbers = sorted(chooser.sample(range(1, len(claims) + 1), min(len(claims), chooser.randint(0, 4))))
+    values = [claim.values for claim in claims]
+    choices = [n for n in range(1, len(claims) + 1) if values[n - 1] not in values[: n - 1]]
+    numbers = sorted(chooser.sample(choices, min(len(choices), chooser.randint(0, 4))))
     assert admits(grammar, answer_text([([n], claims[n - 1].values) for n in numbers]))
     result = RULES["summary_tree"].resolve(root, inputs, generated(walk(grammar, chooser)))
     assert result.status is Status.VALID, result.diagnostic
