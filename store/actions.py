@@ -41,7 +41,7 @@ class LocalActions(LocalCas):
         Raises:
             BlobMissing: if the request is not kept.
         """
-        with self._db.transaction():
+        with self._db.together():
             kind = (bytes.fromhex(request), RecordKind.REQUEST.value)
             if self._db.one("SELECT 1 FROM record WHERE key = ? AND kind = ?", kind) is None:
                 raise BlobMissing(request, "request")
@@ -49,13 +49,15 @@ class LocalActions(LocalCas):
             executions = self._executions([request])
             if (digest, observation) not in [(done.generation, done.observation) for done in executions]:
                 self._put_execution(request, digest, observation)
-            first = executions[0].generation if executions else digest
-            return GenerationPut(digest, self.generation_for(request) or digest, equivocation=first != digest)
+            if not executions:
+                return GenerationPut(digest, digest, equivocation=False)
+            served = self.generation_for(request) or digest
+            return GenerationPut(digest, served, equivocation=executions[0].generation != digest)
 
     def generation_for(self, request: Key) -> Digest | None:
         """Return the served generation of a request: the earliest that is kept with its blob."""
         generations = self.generations(request)
-        missing = self.missing_blobs(generations)
+        missing = self.missing_blobs(generations) if generations else ()
         return next((digest for digest in generations if digest not in missing), None)
 
     def generations(self, request: Key) -> list[Digest]:
@@ -73,7 +75,7 @@ class LocalActions(LocalCas):
         """
         insert = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
         row = _to_row(entry)
-        with self._db.transaction():
+        with self._db.together():
             if self._db.write(insert, row):
                 return True
             if entry.key in self.entries([entry.key]) or not self._complete([entry]):

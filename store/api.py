@@ -97,6 +97,9 @@ class Journal(Protocol):
     def events(self, invocation: str) -> list[bytes]:
         """Return an invocation's events in order."""
 
+    def last_events(self, invocation: str) -> list[bytes]:
+        """Return the events of the last append, without reading those before."""
+
     def has_invocation(self, invocation: str) -> bool:
         """Tell whether an invocation was recorded here."""
 

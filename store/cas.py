@@ -72,7 +72,7 @@ class LocalCas:
             raise BlobCorrupt(preimage.key, "record", set_aside=False)
         row = (bytes.fromhex(preimage.key), preimage.kind.value, preimage.data)
         insert = "INSERT INTO record (key, kind, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-        with self._db.transaction():
+        with self._db.together():
             if not self._db.write(insert, row):
                 same = "SELECT 1 FROM record WHERE key = ? AND kind = ? AND data = ?"
                 if self._db.one(same, row) is None:
@@ -117,7 +117,7 @@ class LocalCas:
     def _put_inline(self, digest: Digest, data: bytes) -> None:
         row = (bytes.fromhex(digest), len(data), data)
         insert = "INSERT INTO blob (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-        with self._db.transaction():
+        with self._db.together():
             if not self._db.write(insert, row):
                 same = "SELECT 1 FROM blob WHERE digest = ? AND size = ? AND data = ?"
                 if self._db.one(same, row) is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -127,6 +127,10 @@ class Database:
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Keep all writes of the block or none. An inner block joins the outer one, and makes it durable if it is."""
         return _Block(self, durable)
+
+    def together(self) -> AbstractContextManager[None]:
+        """Run the writes of one put: in the transaction under way, which keeps all or none, else in one of its own."""
+        return nullcontext() if self.in_transaction else self.transaction()
 
     def require_writable(self) -> None:
         """Raise `StoreReadOnly` unless the store may be written."""

@@ -40,7 +40,7 @@ class LocalJournal:
 
         A key the label had before comes to the front again; nothing is written when it is there already.
         """
-        with self._db.transaction():
+        with self._db.together():
             latest = self.latest(ref.label, ref.principal, ref.toolchain)
             if latest is not None and latest.key == ref.key:
                 return
@@ -72,7 +72,7 @@ class LocalJournal:
 
     def finish(self, record: InvocationRecord) -> None:
         """Record how an invocation ended; only its RUNNING form is replaced."""
-        with self._db.transaction():
+        with self._db.together():
             if self._put_invocation(record):
                 return
             self._db.write(
@@ -84,7 +84,7 @@ class LocalJournal:
         """Append encoded events of an invocation, in order."""
         if not events:
             return
-        with self._db.transaction():
+        with self._db.together():
             self._db.write(
                 "INSERT INTO event (invocation, number, events) VALUES"
                 " (?1, 1 + (SELECT coalesce(max(number), 0) FROM event WHERE invocation = ?1), ?2)",
@@ -98,9 +98,16 @@ class LocalJournal:
             StoreDamaged: if they can't be decoded.
         """
         sql = "SELECT CAST(events AS BLOB) FROM event WHERE invocation = ? ORDER BY number"
-        rows = self._db.query(sql, (invocation,))
-        what = f"the events of invocation `{invocation}`"
-        return [event for (data,) in rows for event in self._decoded(_EVENTS, data, what)]
+        return self._events(sql, invocation)
+
+    def last_events(self, invocation: str) -> list[bytes]:
+        """Return the events of the last append, without reading those before.
+
+        Raises:
+            StoreDamaged: if they can't be decoded.
+        """
+        sql = "SELECT CAST(events AS BLOB) FROM event WHERE invocation = ? ORDER BY number DESC LIMIT 1"
+        return self._events(sql, invocation)
 
     def has_invocation(self, invocation: str) -> bool:
         """Tell whether an invocation was recorded here."""
@@ -116,6 +123,11 @@ class LocalJournal:
         rows = self._db.query(sql, (max(limit, 0),))
         return [self._decoded(_RECORDS, data, f"the record of invocation `{name}`") for name, data in rows]
 
+    def _events(self, sql: str, invocation: str) -> list[bytes]:
+        what = f"the events of invocation `{invocation}`"
+        rows = self._db.query(sql, (invocation,))
+        return [event for (data,) in rows for event in self._decoded(_EVENTS, data, what)]
+
     def _decoded(self, decoder: _Decoder[T], data: bytes | None, what: str) -> T:
         try:
             return decoder.decode(data or b"")
@@ -123,7 +135,7 @@ class LocalJournal:
             raise StoreDamaged(self._db.path, f"{what} can't be read") from error
 
     def _put_invocation(self, record: InvocationRecord) -> bool:
-        with self._db.transaction():
+        with self._db.together():
             row = (record.id, record.status is InvocationStatus.RUNNING, msgspec.json.encode(record))
             insert = "INSERT INTO invocation (id, running, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
             return self._db.write(insert, row) > 0

@@ -20,6 +20,8 @@ from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, O
 MAX_CRASHES = 3
 """Ends of the program in a row, without an answer between them, after which it is not started again."""
 _CLOSE_SECONDS = 2.0
+_GATHER_SECONDS = 0.01
+"""What comes within this time is handed over together, so that quick answers share one commit."""
 
 
 class ProtocolError(Exception):
@@ -70,11 +72,10 @@ class Dialect(Protocol):
 
 
 class LineExecutor:
-    """The `Executor` over a `Dialect`. `capacity` 2: while one is generated, the next is at hand."""
+    """The `Executor` over a `Dialect`. `capacity`: one is generated, so many more are at hand."""
 
-    capacity = 2
-
-    def __init__(self, dialect: Dialect, *, reproducible: bool, network: bool) -> None:
+    def __init__(self, dialect: Dialect, *, reproducible: bool, network: bool, capacity: int = 2) -> None:
+        self.capacity = capacity
         self._dialect = dialect
         self._reproducible = reproducible
         self._network = network
@@ -108,14 +109,21 @@ class LineExecutor:
         self._advance()
 
     def wait(self, timeout: float | None) -> list[Outcome]:
-        """Return outcomes as soon as there is one; an empty list at the timeout or when nothing is pending."""
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self._done and (self._queue or self._current):
+        """Return outcomes as soon as there is one, with those that come in the same few milliseconds.
+
+        An empty list at the timeout or when nothing is pending.
+        """
+        began = time.monotonic()
+        until = None if timeout is None else began + timeout
+        gathered = began + _GATHER_SECONDS
+        while self._queue or self._current:
+            if self._done and (time.monotonic() >= gathered or timeout == 0):
+                break
             self._advance()
-            if self._done or self._child is None:
+            if self._child is None:
                 continue
-            self._step(self._child, until)
-            if until is not None and time.monotonic() >= until:
+            self._step(self._child, gathered if self._done else until)
+            if not self._done and until is not None and time.monotonic() >= until:
                 break
         self._advance()  # keep the program busy while the caller looks at what is done
         done, self._done = self._done, []

@@ -20,6 +20,8 @@ from gsum.store.records import Generation, StopReason
 
 PROTOCOL = 1
 _START_SECONDS = 60
+_CAPACITY = 64
+"""Requests at hand: a quick program never waits for a commit."""
 _ERROR_WIDTH = 400
 Token = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -127,7 +129,7 @@ class CommandDialect:
 def command_executor(toolchain: CommandToolchain, workspace_root: Path) -> LineExecutor:
     """Return the executor of a declared program; nothing is started before the first request."""
     dialect = CommandDialect(toolchain, workspace_root)
-    return LineExecutor(dialect, reproducible=toolchain.reproducible, network=toolchain.network)
+    return LineExecutor(dialect, reproducible=toolchain.reproducible, network=toolchain.network, capacity=_CAPACITY)
 
 
 def _error(request: ExecRequest, name: str, answer: Answer) -> Failed:
