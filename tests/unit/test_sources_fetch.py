@@ -120,9 +120,9 @@ def test_a_wrong_hash_keeps_nothing(index, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["../evil", "/etc/evil", "tiny_weights/../../evil"])
-def test_a_declared_path_outside_the_package_is_refused(index, tmp_path, file):
+def test_a_declared_path_outside_the_source_is_refused(index, tmp_path, file):
     declared = toolchain(PackageSource("tiny-weights", "1.0", file), {file: hashlib.sha256(b"x").hexdigest()})
-    with pytest.raises(ToolchainError, match="outside its package"):
+    with pytest.raises(ToolchainError, match="outside its source"):
         fetch(declared, tmp_path)
     assert list(tmp_path.rglob("*evil*")) == []
 
