@@ -103,6 +103,10 @@ class EmptyStore:
         """Return nothing."""
         return []
 
+    def last_events(self, invocation: str) -> list[bytes]:
+        """Return nothing."""
+        return []
+
     def invocations(self, limit: int) -> list[InvocationRecord]:
         """Return nothing."""
         return []

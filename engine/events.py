@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gsum.engine.forecast.model import Actual, Forecast, Outcomes
 from gsum.store.digests import Digest, Key
 
 EVENT_SCHEMA = 1
@@ -103,6 +104,18 @@ class BuildFinished(Event, frozen=True):
     seconds: float
 
 
+class Accounted(Event, frozen=True):
+    """A build's account of itself, the last event of one that ran anything: what was forecast for the actions that
+    ran, what they took, and what came of each group of them. `complete`: none failed, none was skipped.
+    """
+
+    invocation: str
+    complete: bool
+    forecast: Forecast
+    actual: Actual
+    outcomes: tuple[Outcomes, ...]
+
+
 AnyEvent = (
     BuildStarted
     | ActionCached
@@ -113,6 +126,7 @@ AnyEvent = (
     | Equivocation
     | Difference
     | BuildFinished
+    | Accounted
 )
 
 _ENCODER = msgspec.json.Encoder()

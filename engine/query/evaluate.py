@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
+from typing import Any
 
 import msgspec
 
-from gsum.engine.query.functions import FUNCTIONS, Arguments, Function, Parameter
-from gsum.engine.query.graph import TargetGraph
+from gsum.engine.query.facts import Facts, Passage, Table, parse_passage
+from gsum.engine.query.functions import FUNCTIONS, STATES, Arguments, Function, Parameter
+from gsum.engine.query.graph import ATTRIBUTES, DOCUMENT, TargetGraph
 from gsum.engine.query.lexer import QueryError, error_at
-from gsum.engine.query.parser import parse
+from gsum.engine.query.parser import EVERYTHING, parse
 from gsum.engine.query.resolve import resolve
 from gsum.engine.query.syntax import Call, Chain, Expression, Let, Operator, SetOf, Variable, Word
 from gsum.rules.labels import nearest
@@ -26,26 +29,47 @@ class Selection(msgspec.Struct, frozen=True):
     ordered: bool = False
 
 
-def run_query(graph: TargetGraph, text: str) -> Selection:
-    """Parse and evaluate a query.
+def run_query(graph: TargetGraph, text: str, facts: Facts | None = None) -> Selection | Table:
+    """Parse and evaluate a query; `facts` answers what the graph alone can't.
 
     Raises:
         QueryError: with a caret under the place that is malformed or names nothing.
     """
-    expression = parse(text)
-    evaluator = _Evaluator(graph, text)
-    if isinstance(expression, Call) and expression.name in FUNCTIONS and FUNCTIONS[expression.name].ordered:
-        path = evaluator.call(expression, {})
-        return Selection(tuple(graph.labels[node] for node in path), ordered=True)
+    return evaluate(graph, text, parse(text), facts)
+
+
+def evaluate(graph: TargetGraph, text: str, expression: Expression, facts: Facts | None = None) -> Selection | Table:
+    """Evaluate the expression that a text was parsed to."""
+    evaluator = _Evaluator(graph, text, facts)
+    if isinstance(expression, Call) and expression.name in FUNCTIONS:
+        function = FUNCTIONS[expression.name]
+        if function.table is not None:
+            return function.table(graph, evaluator.arguments(function, expression, {}))
+        if function.ordered:
+            path = evaluator.call(expression, {})
+            return Selection(tuple(graph.labels[node] for node in path), ordered=True)
     return Selection(tuple(graph.labels[node] for node in sorted(evaluator.nodes(expression, {}))))
+
+
+def needs_store(expression: Expression) -> bool:
+    """Whether a query asks for something that only a store can tell."""
+    match expression:
+        case Call():
+            function = FUNCTIONS.get(expression.name)
+            return (function is not None and function.stored) or any(map(needs_store, expression.arguments))
+        case Let():
+            return needs_store(expression.value) or needs_store(expression.body)
+        case Chain():
+            return any(map(needs_store, (expression.first, *(other for _, other in expression.rest))))
+        case _:
+            return False
 
 
 class _Evaluator:
     """Evaluates the parts of one query."""
 
-    def __init__(self, graph: TargetGraph, text: str) -> None:
-        self._graph = graph
-        self._text = text
+    def __init__(self, graph: TargetGraph, text: str, facts: Facts | None) -> None:
+        self._graph, self._text, self._facts = graph, text, facts
 
     def nodes(self, expression: Expression, variables: dict[str, Nodes]) -> Nodes:
         match expression:
@@ -66,19 +90,38 @@ class _Evaluator:
     def call(self, call: Call, variables: dict[str, Nodes]) -> tuple[int, ...] | Nodes:
         """Evaluate a call; where its function gives an order, the result is in it."""
         function = self._function(call)
+        if function.apply is None:
+            message = f"`{call.name}` gives rows, not nodes: it can only stand outermost"
+            raise error_at(self._text, call.name_span, message, f"write `{function.usage}` alone")
+        found = function.apply(self._graph, self.arguments(function, call, variables))
+        return tuple(found) if function.ordered else frozenset(found)
+
+    def arguments(self, function: Function, call: Call, variables: dict[str, Nodes]) -> Arguments:
+        """Evaluate the arguments of a call."""
+        self._function(call)
+        if function.stored and self._facts is None:
+            raise error_at(self._text, call.name_span, f"`{call.name}` needs a store", "ask it of a workspace")
         sets: list[Nodes] = []
-        regex: re.Pattern[str] | None = None
-        depth: int | None = None
-        for parameter, argument in zip(function.parameters, call.arguments, strict=False):
+        given: dict[str, Any] = {"facts": self._facts}
+        for parameter, argument in zip_longest(function.parameters, call.arguments):
             match parameter:
                 case Parameter.NODES:
-                    sets.append(self.nodes(argument, variables))
+                    whole = Word(EVERYTHING, call.span)
+                    sets.append(self.nodes(whole if argument is None else argument, variables))
+                case _ if argument is None:
+                    pass
                 case Parameter.REGEX:
-                    regex = self._regex(argument)
+                    given["regex"] = self._regex(argument)
                 case Parameter.DEPTH:
-                    depth = self._depth(argument)
-        found = function.apply(self._graph, Arguments(tuple(sets), regex, depth))
-        return tuple(found) if function.ordered else frozenset(found)
+                    given["depth"] = self._depth(argument)
+                case Parameter.ATTRIBUTE:
+                    given["attribute"] = self._attribute(argument)
+                case Parameter.STATES:
+                    given["states"] = self._states(argument)
+                case Parameter.PASSAGE:
+                    node, given["passage"] = self._passage(argument)
+                    sets.append(frozenset((node,)))
+        return Arguments(tuple(sets), **given)
 
     def _chain(self, chain: Chain, variables: dict[str, Nodes]) -> Nodes:
         left = self.nodes(chain.first, variables)
@@ -127,6 +170,31 @@ class _Evaluator:
         if not isinstance(argument, Word) or not re.fullmatch(rf"[0-9]{{1,{MAX_DEPTH_DIGITS}}}", argument.text):
             raise self._wrong(argument, Parameter.DEPTH, "write a whole number from 0")
         return int(argument.text)
+
+    def _attribute(self, argument: Expression) -> str:
+        if not isinstance(argument, Word) or argument.text not in ATTRIBUTES:
+            close = nearest(argument.text, ATTRIBUTES) if isinstance(argument, Word) else None
+            hint = f"did you mean `{close}`?" if close else "they are " + ", ".join(f"`{name}`" for name in ATTRIBUTES)
+            raise self._wrong(argument, Parameter.ATTRIBUTE, hint)
+        return argument.text
+
+    def _states(self, argument: Expression) -> frozenset[str]:
+        asked = argument.text.split("|") if isinstance(argument, Word) else [""]
+        if not set(asked) <= set(STATES):
+            raise self._wrong(argument, Parameter.STATES, "they are " + ", ".join(f"`{name}`" for name in STATES))
+        return frozenset(asked)
+
+    def _passage(self, argument: Expression) -> tuple[int, Passage]:
+        """Return a document's node and the passage of it that a word names."""
+        if not isinstance(argument, Word):
+            raise self._wrong(argument, Parameter.PASSAGE, "write its label")
+        passage = Passage(argument.text) if argument.text in self._graph.numbers else parse_passage(argument.text)
+        if passage.end is not None and passage.end <= passage.start:
+            raise error_at(self._text, argument.span, "the interval is empty", "write `[start:end]`, end after start")
+        (node, *more) = sorted(resolve(self._graph, self._text, Word(passage.label, argument.span)))
+        if more or self._graph.kinds[node] != DOCUMENT:
+            raise self._wrong(argument, Parameter.PASSAGE, f"`kind({DOCUMENT}, deps(…))` lists documents")
+        return node, Passage(self._graph.labels[node], passage.start, passage.end)
 
     def _wrong(self, argument: Expression, wanted: Parameter, hint: str) -> QueryError:
         return error_at(self._text, argument.span, f"{wanted.value} is needed here", hint)

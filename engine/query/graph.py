@@ -7,23 +7,53 @@ depends on, in declared order: children, document, prompt, schema, toolchain.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from gsum.rules.config import Workspace
 from gsum.rules.graph import Action, ActionGraph
-from gsum.rules.labels import document_label
+from gsum.rules.labels import Pattern, document_label
 
 DOCUMENT, PROMPT, SCHEMA, TOOLCHAIN = "document", "prompt", "schema", "toolchain"
 INPUT_KINDS = (DOCUMENT, PROMPT, SCHEMA, TOOLCHAIN)
 """Kinds of nodes that are no actions; an action's kind is its `ActionKind`'s value."""
 
+ATTRIBUTES = (
+    *("kind", "rule", "package", "dossier", "source", "principal", "prompt", "schema", "toolchain"),
+    *("document", "active", "eligible", "version", "input_tokens", "fan_in", "name"),
+)
+"""What `attr` can ask for; a node has those that apply to its kind."""
+
+Attributes = Mapping[str, str]
+
+
+def _no_attributes(label: str) -> Attributes:
+    del label
+    return {}
+
+
+def _complete(pattern: Pattern) -> bool:
+    del pattern
+    return False
+
 
 class TargetGraph:
     """An acyclic graph of labelled nodes. Immutable; its reverse is made when it is first asked for."""
 
-    def __init__(self, kinds: Mapping[str, str], edges: Mapping[str, Iterable[str]]) -> None:
-        """Take the kind of each node by label, and by label the labels it depends on (each a node)."""
+    def __init__(
+        self,
+        kinds: Mapping[str, str],
+        edges: Mapping[str, Iterable[str]],
+        attributes: Callable[[str], Attributes] = _no_attributes,
+        unread: Callable[[Pattern], bool] = _complete,
+    ) -> None:
+        """Take the kind of each node by label, and by label the labels it depends on (each a node).
+
+        `attributes` gives those of a label beside its kind; `unread` says whether a pattern covers targets that were
+        left out of the graph because the query does not need them.
+        """
+        self._attributes = attributes
+        self.unread = unread
         self.labels: tuple[str, ...] = tuple(sorted(kinds))
         self.numbers: dict[str, int] = {label: number for number, label in enumerate(self.labels)}
         self.kinds: tuple[str, ...] = tuple(kinds[label] for label in self.labels)
@@ -49,13 +79,19 @@ class TargetGraph:
         """Whether a node is an action."""
         return number in self.actions
 
+    def attributes(self, number: int) -> Attributes:
+        """Return the attributes of a node."""
+        return {"kind": self.kinds[number], **self._attributes(self.labels[number])}
+
     def starting_with(self, prefix: str) -> range:
         """Return the nodes whose label starts with `prefix`."""
         first = bisect_left(self.labels, prefix)
         return range(first, bisect_left(self.labels, prefix + "\U0010ffff", lo=first))
 
 
-def target_graph(workspace: Workspace, graph: ActionGraph) -> TargetGraph:
+def target_graph(
+    workspace: Workspace, graph: ActionGraph, unread: Callable[[Pattern], bool] = _complete
+) -> TargetGraph:
     """Return the target graph of a workspace's action graph.
 
     Prompts, schemas and toolchains that nothing uses are nodes too, and so are documents that are withdrawn or that
@@ -63,14 +99,43 @@ def target_graph(workspace: Workspace, graph: ActionGraph) -> TargetGraph:
     """
     kinds: dict[str, str] = {}
     edges: dict[str, list[str]] = {}
+    leaves: dict[str, Action] = {}
     for kind, names in ((PROMPT, workspace.prompts), (SCHEMA, workspace.schemas), (TOOLCHAIN, workspace.toolchains)):
         kinds |= {input_label(kind, name): kind for name in names}
     for label, action in graph.actions.items():
         kinds[label] = action.kind.value
         edges[label] = [*action.children, *_inputs(action)]
         if action.scope is not None:
-            kinds[document_of(action)] = DOCUMENT
-    return TargetGraph(kinds, edges)
+            document = document_of(action)
+            kinds[document] = DOCUMENT
+            leaves[document] = action
+
+    def attributes(label: str) -> Attributes:
+        if label in graph.actions:
+            return _action_attributes(graph.actions[label])
+        if label in leaves:
+            return _document_attributes(leaves[label])
+        return {"name": label.partition(":")[2]}
+
+    return TargetGraph(kinds, edges, attributes, unread)
+
+
+def _action_attributes(action: Action) -> Attributes:
+    found: dict[str, object] = {name: getattr(action, name) for name in ATTRIBUTES if hasattr(action, name)}
+    del found["kind"]
+    if action.scope is not None:
+        found |= _document_attributes(action)
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def _document_attributes(action: Action) -> Attributes:
+    """Return what may be said of a document: of one that may not be read, its scope has no version."""
+    scope = action.scope
+    assert scope is not None
+    found = {"document": scope.id, "source": action.source, "dossier": action.dossier}
+    found |= {"active": str(scope.active).lower(), "eligible": str(scope.eligible).lower()}
+    content_names_it = scope.text is not None and scope.text.startswith(scope.version or "")
+    return found if scope.version is None or content_names_it else {**found, "version": scope.version}
 
 
 def input_label(kind: str, name: str) -> str:

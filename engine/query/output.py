@@ -1,4 +1,4 @@
-"""Results of queries as text and as data: label, tree, json, dot. Pure; edges are those among the results."""
+"""Results of queries as text and as data: labels, tree, records, dot. Pure; edges are those among the results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterator
 
 from gsum.engine.query.evaluate import Selection
+from gsum.engine.query.facts import Cell, Table
 from gsum.engine.query.graph import TargetGraph
 
 SEEN = " (see above)"
@@ -15,14 +16,36 @@ class Output(enum.Enum):
     """The forms a result can be printed in."""
 
     LABEL = "label"
+    LABEL_KIND = "label_kind"
     TREE = "tree"
     JSON = "json"
+    JSONL = "jsonl"
     DOT = "dot"
+    GRAPHML = "graphml"
+
+
+TABLE_OUTPUTS = (Output.LABEL, Output.JSON, Output.JSONL)
+"""The forms in which rows can be printed."""
 
 
 def label_lines(selection: Selection) -> tuple[str, ...]:
     """Return one label a line."""
     return selection.labels
+
+
+def label_kind_lines(graph: TargetGraph, selection: Selection) -> tuple[str, ...]:
+    """Return one kind and label a line."""
+    return tuple(f"{graph.kinds[graph.numbers[label]]} {label}" for label in selection.labels)
+
+
+def row_records(table: Table) -> list[dict[str, Cell]]:
+    """Return each row by the names of its columns."""
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def edge_pairs(graph: TargetGraph, selection: Selection) -> list[tuple[str, str]]:
+    """Return the edges among the results, from what depends to what it depends on."""
+    return [(label, other) for label, below in _edges(graph, selection).items() for other in below]
 
 
 def node_records(graph: TargetGraph, selection: Selection) -> list[dict[str, object]]:
@@ -39,9 +62,8 @@ def dot_lines(graph: TargetGraph, selection: Selection) -> Iterator[str]:
     yield "  node [shape=box];"
     for label in selection.labels:
         yield f"  {_quoted(label)};"
-    for label, below in _edges(graph, selection).items():
-        for other in below:
-            yield f"  {_quoted(label)} -> {_quoted(other)};"
+    for label, other in edge_pairs(graph, selection):
+        yield f"  {_quoted(label)} -> {_quoted(other)};"
     yield "}"
 
 

@@ -13,6 +13,9 @@ from gsum.engine.query.syntax import Call, Chain, Expression, Let, Operator, Set
 MAX_DEPTH = 100
 """How deep parentheses, calls and lets may nest."""
 
+EVERYTHING = "//..."
+"""The pattern of all targets."""
+
 SHORTHANDS = {"deps": "deps({})", "rdeps": "rdeps(//..., {})"}
 """What `deps LABEL` and `rdeps LABEL` stand for."""
 
@@ -43,7 +46,7 @@ def parse(text: str) -> Expression:
 def _shorthand(text: str, name: Token, label: Token) -> Expression:
     argument = _word(text, label)
     whole = Span(name.span.start, label.span.end)
-    arguments = (argument,) if name.text == "deps" else (Word("//...", name.span), argument)
+    arguments = (argument,) if name.text == "deps" else (Word(EVERYTHING, name.span), argument)
     return Call(name.text, arguments, whole, name.span)
 
 

@@ -30,7 +30,7 @@ def resolve(graph: TargetGraph, query: str, word: Word) -> frozenset[int]:
     except LabelError as error:
         raise error_at(query, word.span, error.message, error.hint or "write `//package:name/part`") from None
     found = frozenset(_covered(graph, pattern))
-    if not found:
+    if not found and not graph.unread(pattern):
         raise _nothing(graph, query, word, pattern)
     return found
 

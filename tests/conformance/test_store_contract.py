@@ -267,6 +267,16 @@ def test_events_stay_in_order_and_apart(store_factory):
     assert store.events("unknown") == []
 
 
+def test_the_last_append_is_read_alone(store_factory):
+    store = store_factory.open()
+    store.append_events("a", [b"1", b"2"])
+    store.append_events("a", [b"3", b"4"])
+    store.append_events("b", [b"5"])
+    store.append_events("a", [])
+    assert store_factory.open().last_events("a") == [b"3", b"4"]
+    assert store.last_events("unknown") == []
+
+
 class Stop(BaseException):
     """Ends a block as an interrupt does."""
 

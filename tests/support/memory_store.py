@@ -23,6 +23,7 @@ class MemoryStore:
         self.targets: list[TargetRef] = []
         self.records_of: dict[str, InvocationRecord] = {}
         self.logged: dict[str, list[bytes]] = {}
+        self.last_logged: dict[str, list[bytes]] = {}
 
     def put_blob(self, data: bytes) -> Digest:
         digest = blob_digest(data)
@@ -121,9 +122,14 @@ class MemoryStore:
 
     def append_events(self, invocation: str, events: Sequence[bytes]) -> None:
         self.logged.setdefault(invocation, []).extend(events)
+        if events:
+            self.last_logged[invocation] = list(events)
 
     def events(self, invocation: str) -> list[bytes]:
         return list(self.logged.get(invocation, []))
+
+    def last_events(self, invocation: str) -> list[bytes]:
+        return list(self.last_logged.get(invocation, []))
 
     def invocations(self, limit: int) -> list[InvocationRecord]:
         return list(reversed(self.records_of.values()))[: max(limit, 0)]
