@@ -1,4 +1,4 @@
-"""gsum for the peers harness: `python peers.py --plugin …/gsum_tool.py --tools gsum,floor-py,ninja,make,doit --D 30,625`.
+"""gsum for the peers harness: `python peers.py --plugin …/gsum_tool.py --tools gsum,floor-py,ninja --D 30,625`.
 
 Run it with the harness's folder as working directory. GSUM names the command (default: `gsum` on the path).
 """

@@ -31,7 +31,7 @@ expect "gsum, version $version" "$("$gsum" --version)" "gsum --version"
 expect 16 "$("$gsum" query //dossier:S-037/... | wc -l)" "parts of a dossier"
 expect "$(printf '%s\n' //baseline:S-037/leaf-11 //baseline:S-037/root //corpus:S-037/D-37-11 \
     //dossier:S-037/leaf-11 //dossier:S-037/reduce-02 //dossier:S-037/root)" \
-    "$("$gsum" query rdeps //corpus:S-037/D-37-11 | sort)" "what depends on a document"
+    "$("$gsum" query 'rdeps(//dossier:... + //baseline:..., //corpus:S-037/D-37-11)' | sort)" "what depends on a document"
 status=0
 "$gsum" show //dossier:S-037/root >/dev/null 2>&1 || status=$?
 expect 4 "$status" "exit code of showing what is not built"
