@@ -148,7 +148,8 @@ class Scheduler:
         """Whether the most urgent ready action can start now: its executor wants more, or it may need none."""
         if not self._ready or self._stopping:
             return False
-        toolchain = self._graph.actions[self._ready[0][2]].toolchain
+        action = self._graph.actions[self._ready[0][2]]
+        toolchain = action.toolchain if action.prompt is not None else None
         return toolchain is None or len(self._in_flight) < self._executor(toolchain).capacity
 
     def _start_some(self) -> None:

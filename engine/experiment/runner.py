@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,11 +23,14 @@ from gsum.engine.experiment.scratch import apply_step, copy_workspace
 from gsum.engine.experiment.setup import Scenario, Setup, Stage
 from gsum.engine.experiment.stages import Host, StageRunner
 from gsum.engine.scheduler import Clock
+from gsum.rules.analysis import analyse
+from gsum.rules.config import Workspace
+from gsum.rules.loader import load_workspace
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import blob_digest
 from gsum.store.errors import ExitCode
 
-WORKSPACE, STORE = "workspace", "store"
+WORKSPACE, STORE, REHEARSAL = "workspace", "store", ".rehearsal"
 
 
 def run_folder(out: Path, scenario: Scenario) -> Path:
@@ -104,7 +108,31 @@ def _open(setup: Setup, folder: Path) -> None:
         error.exit_code = ExitCode.STALE
         raise error
     if not (folder / WORKSPACE).is_dir():
+        _analyse(setup, setup.workspace, setup.stages[0])
         folder.mkdir(parents=True, exist_ok=True)
         copy_workspace(setup.workspace, setup.files, folder / WORKSPACE)
     if declared is None:
+        _rehearse(setup, folder / REHEARSAL)
         write_record(folder / DECLARATION, wanted)
+
+
+def _rehearse(setup: Setup, scratch: Path) -> None:
+    """Put all edits in force in a copy and analyse each stage: what is missing later stops a run before any model call.
+
+    Raises:
+        DeclarationError, GoldError, ManifestEditError, VisibilityError: for the first stage that can't be analysed.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    copy_workspace(setup.workspace, setup.files, scratch)
+    for stage in setup.stages:
+        if stage.step is not None:
+            apply_step(scratch, setup.source_folder, stage.step, stage.dossiers)
+        _analyse(setup, load_workspace(scratch), stage)
+    shutil.rmtree(scratch)
+
+
+def _analyse(setup: Setup, workspace: Workspace, stage: Stage) -> None:
+    declared = setup.declaration
+    for package in (declared.audit, declared.baseline):
+        patterns = [] if package is None else [f"//{package}:{dossier}/root" for dossier in stage.dossiers]
+        analyse(workspace, patterns, declared.principal, declared.toolchain)

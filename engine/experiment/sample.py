@@ -101,7 +101,7 @@ def take_sample(
 ) -> Sample:
     """Return the sample of a run: the first mutated dossier. `store` is that of the incremental builds.
 
-    `fields` are the schema's, in order; `readable` says of a dossier and a document whether the principal may read it now.
+    `fields` are the schema's, in order; `readable` says of a dossier and a document whether it may be read now.
     """
     dossier = declared.mutated[0]
     label = f"//{declared.package}:{dossier}/root"

@@ -1,6 +1,7 @@
 """The scratch copy of a workspace that a run edits: only what the run needs, made whole or not at all.
 
-Documents, manifests, labels and declarations are copied byte for byte; links are followed. It builds nothing.
+Documents, manifests, labels and declarations are copied byte for byte. Links are refused: what a link leads to would,
+once copied, be out of sight of the visibility rule. It builds nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from gsum.rules.config import AuditPackage, BuildFile, PromptFile, SubBuildFile,
 from gsum.rules.gold_files import gold_path
 from gsum.rules.loader import BUILD_FILE
 from gsum.rules.manifest import MANIFEST
-from gsum.rules.paths import join
+from gsum.rules.paths import join, real_path
 from gsum.rules.toml import DeclarationError, TomlText, decode
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import blob_digest
@@ -49,10 +50,19 @@ def digest_files(root: Path, files: Iterable[str]) -> str:
 
 
 def copy_workspace(workspace: Workspace, files: Sequence[str], target: Path) -> None:
-    """Copy files of a workspace to `target`, with an empty folder for every source that none of them is in."""
+    """Copy files of a workspace to `target`, with an empty folder for every source that none of them is in.
+
+    Raises:
+        DeclarationError: if a file is a link, or stands below one.
+    """
     partial = target.with_name(f".{target.name}-partial")
     shutil.rmtree(partial, ignore_errors=True)
+    top = Path(real_path(workspace.root, ""))
     for file in files:
+        if real_path(workspace.root, file) != str(top / file):
+            raise DeclarationError(
+                f"`{file}` is a link or stands below one", facts={"file": file}, hint="a run takes real files alone"
+            )
         (partial / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(workspace.root, file), partial / file)
     for source in workspace.sources.values():

@@ -17,6 +17,7 @@ from gsum.rules.files import decode_text, read_bytes
 from gsum.rules.ingest import list_dossiers
 from gsum.rules.labels import LabelError
 from gsum.rules.toml import DeclarationError, TomlText, suggest
+from gsum.rules.visibility import audited, check_package
 from gsum.store.digests import RecordKind, blob_digest, preimage_of
 
 INITIAL = "initial"
@@ -62,7 +63,7 @@ def set_up(
     """Return what a scenario runs over; without `dossiers`: all of them.
 
     Raises:
-        DeclarationError, LabelError: if a package, audit, toolchain, dossier or the edits are not as needed.
+        DeclarationError, LabelError, VisibilityError: if packages, toolchain, dossiers or edits are not as needed.
     """
     summaries = _summaries(workspace, package)
     audit, baseline = _audits(workspace, package, summaries)
@@ -74,9 +75,9 @@ def set_up(
         hint = suggest(chosen, workspace.toolchains, "the toolchains declared are")
         raise LabelError(f"toolchain `{chosen}` is not declared", hint=hint)
     stages = _stages(scenario, taken, mutated, steps)
-    audited = workspace.packages[audit]
-    assert isinstance(audited, AuditPackage)
-    files = needed_files(workspace, (audited,), taken)
+    audits = workspace.packages[audit]
+    assert isinstance(audits, AuditPackage)
+    files = needed_files(workspace, (audits,), taken)
     declaration = RunDeclaration(
         scenario=scenario.value,
         toolchain=chosen,
@@ -97,6 +98,7 @@ def set_up(
 def _summaries(workspace: Workspace, name: str) -> SummaryTreePackage:
     package = workspace.packages.get(name)
     if isinstance(package, SummaryTreePackage):
+        check_package(workspace, name, audited(workspace))
         return package
     trees = [other for other, found in workspace.packages.items() if isinstance(found, SummaryTreePackage)]
     raise LabelError(
