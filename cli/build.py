@@ -12,14 +12,17 @@ import click
 import msgspec
 
 from gsum.cli.context import Config, current_config, open_universe, options, reading_store, writing_store
+from gsum.cli.forecasting import forecast_lines
 from gsum.cli.interrupts import Interrupts
-from gsum.cli.render import emit_json, on_terminal
+from gsum.cli.render import emit, emit_json, on_terminal
 from gsum.cli.reporting import Reporter, Tally, reporter_for
 from gsum.cli.summary import build_document, dry_run_document, print_dry_run, print_summary
 from gsum.engine.build import Build, BuildOptions, BuildReport, look_up
 from gsum.engine.events import Event
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import Executor
+from gsum.engine.forecast.account import Accountant
+from gsum.engine.forecast.now import plan_forecast
 from gsum.engine.index.consulting import Consultation, consult
 from gsum.engine.plan import Plan
 from gsum.engine.scheduler import Clock
@@ -69,7 +72,7 @@ def _run(
     """Build, and return the report with the labels that were asked for (of a null build: none)."""
 
     def emit_event(event: Event) -> None:
-        for listener in listeners:
+        for listener in (*listeners, accountant):
             listener.event(event)
 
     root = config.root
@@ -83,6 +86,7 @@ def _run(
             keep_going=asked.keep_going,
             full=asked.full,
         )
+        accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
         with _executors(config, universe) as executor_for:
             build = Build(
                 workspace=workspace,
@@ -159,10 +163,13 @@ def _dry_run(config: Config, patterns: tuple[str, ...], *, full: bool) -> int:
                 plan.answer({})
         else:
             look_up(plan, universe.keys, store)
+        expected = plan_forecast(universe, store, plan.to_run, full=full)
     if config.json:
-        emit_json("build", dry_run_document(universe.graph, plan))
+        emit_json("build", {**dry_run_document(universe.graph, plan), "forecast": msgspec.to_builtins(expected)})
     else:
         print_dry_run(config, universe.graph, plan)
+        for line in forecast_lines(expected):
+            emit(config, line)
     return 0
 
 

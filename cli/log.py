@@ -9,10 +9,12 @@ import click
 import msgspec
 
 from gsum.cli.context import Config, current_config, options, reading_store
+from gsum.cli.forecasting import calibration_document, calibration_lines
 from gsum.cli.render import aligned, counted, duration, emit, emit_json, table
 from gsum.cli.reporting import event_line
 from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
 from gsum.engine.explain import find_invocation, own_invocations
+from gsum.engine.forecast.calibration import Judged, judged
 from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
 from gsum.store.errors import StoreError
@@ -25,13 +27,20 @@ _COUNTS = ("cut_off", "generated", "ineligible", "pure", "failed", "skipped")
 @click.command("log")
 @click.argument("number", metavar="[N]", type=click.IntRange(min=1), default=DEFAULT_LIMIT)
 @click.option("--invocation", metavar="ID", help="Say what ran in one build; the beginning of its id is enough.")
+@click.option("--calibration", is_flag=True, help="Say how good the forecasts of the last N builds were.")
 @options(principal=True)
-def command(number: int, invocation: str | None) -> None:
+def command(number: int, invocation: str | None, calibration: bool) -> None:
     """List the last N builds for the principal (10), or what ran in one of them."""
     config = current_config()
+    if calibration and invocation is not None:
+        raise click.UsageError("`--calibration` and `--invocation` exclude each other")
     root = config.root
     principal = config.principal or load_workspace(root).section.principal
     with reading_store(config, root) as store:
+        if calibration:
+            builds = list(judged(store, islice(own_invocations(store, principal), number)))
+            _calibration(config, principal, builds)
+            return
         if invocation is None:
             _list(config, principal, list(islice(own_invocations(store, principal), number)))
             return
@@ -65,6 +74,14 @@ def _list(config: Config, principal: str, records: list[InvocationRecord]) -> No
         (record.id, record.started, _status(record), " ".join(record.patterns), _counts(record)) for record in records
     ]
     for line in table(rows):
+        emit(config, line)
+
+
+def _calibration(config: Config, principal: str, builds: list[Judged]) -> None:
+    if config.json:
+        emit_json("log", {"historical": True, "principal": principal, **calibration_document(builds)})
+        return
+    for line in calibration_lines(builds):
         emit(config, line)
 
 

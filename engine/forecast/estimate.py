@@ -1,7 +1,8 @@
 """History and work to a forecast: medians and bounds by resampling, group by group. Pure: its seed is fixed.
 
 Each trial draws the history of a group anew, so that a short history gives wide bounds, then what each of its actions
-does: cut off at the rate of the past (as an even chance before the first case), else a generation of the past.
+does: cut off at the rate of the past (unknown before the first case: anything from none to all), else a generation of
+the past. A first build is taken to generate.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def forecast(history: History, work: Work) -> Forecast:
             unknown += 0 if past is not None and past.cut_off else count
         if past is None:
             continue
-        used += past.generated + past.cut_off
+        used += max(past.generated + past.cut_off, len(past.samples))
         drawn = [_draw(chance, past, count, forced=work.forced or not group.rebuild) for _ in range(TRIALS)]
         totals = [(a + x, b + y, c + z) for (a, b, c), (x, y, z) in zip(totals, drawn, strict=True)]
     modelled = sum(work.groups.values())
@@ -51,8 +52,7 @@ def forecast(history: History, work: Work) -> Forecast:
 
 def _draw(chance: random.Random, past: Past, count: int, *, forced: bool) -> tuple[float, float, float]:
     """Return generations, tokens and seconds of one trial."""
-    cases = past.generated + past.cut_off
-    rate = 1.0 if forced else chance.betavariate(past.generated + 0.5, past.cut_off + 0.5) if cases else 1.0
+    rate = 1.0 if forced else chance.betavariate(past.generated + 0.5, past.cut_off + 0.5)
     generations = count if rate == 1.0 else _binomial(chance, count, rate)
     if not past.samples:
         return generations, 0.0, 0.0

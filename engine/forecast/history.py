@@ -41,8 +41,8 @@ class History(msgspec.Struct, frozen=True):
     groups: dict[Group, Past]
 
     def past(self, group: Group) -> Past | None:
-        """Return the past of a group: its own, else that of its like, first of the other packages, then of the other
-        age; null where there is none. A first build can't be cut off by what it was before.
+        """Return the past of a group: its own, else that of its like in other packages, else the costs, without the
+        rate of cut-offs, of the other age; null where there is none.
         """
         for candidate in (group, msgspec.structs.replace(group, package="")):
             found = self._merged(candidate)
@@ -52,7 +52,7 @@ class History(msgspec.Struct, frozen=True):
         for candidate in (other, msgspec.structs.replace(other, package="")):
             found = self._merged(candidate)
             if found.samples:
-                return Past(found.generated, 0, found.samples)
+                return Past(samples=found.samples)
         return None
 
     def _merged(self, wanted: Group) -> Past:

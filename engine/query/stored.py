@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gsum.engine.build import look_up
 from gsum.engine.documents import Documents
-from gsum.engine.forecast.estimate import forecast
-from gsum.engine.forecast.history import read_history, work_of
 from gsum.engine.forecast.model import Estimate
+from gsum.engine.forecast.now import plan_forecast
 from gsum.engine.inputs import InputReader
 from gsum.engine.plan import Plan
 from gsum.engine.query.facts import Passage, Table
@@ -95,9 +94,7 @@ class StoredFacts:
         """Return what building the targets would take: medians and bounds from this principal's earlier builds."""
         plan: Plan[ActionEntry] = Plan(ActionGraph(self._universe.graph.actions, tuple(labels)))
         look_up(plan, self._universe.keys, self._store)
-        actions = [self._universe.graph.actions[label] for label in plan.to_run]
-        work = work_of(actions, [self._built(action) for action in actions])
-        found = forecast(read_history(self._store, self._universe.principal), work)
+        found = plan_forecast(self._universe, self._store, plan.to_run)
         rows = [
             ("actions", found.actions, found.actions, found.actions),
             _row("generations", found.generations),
@@ -106,9 +103,6 @@ class StoredFacts:
             ("without history", found.unknown, found.unknown, found.unknown),
         ]
         return Table(("measure", "low", "median", "high"), tuple(rows))
-
-    def _built(self, action: Action) -> bool:
-        return self._store.latest(action.label, action.principal, action.toolchain or "") is not None
 
     def _leaf(self, document: str) -> Action | None:
         """Return a leaf over a document that may be read; an audit's gold is no such document."""

@@ -78,6 +78,7 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(gsum):
         "  would run   //dossier:S-1/root\n"
         "dry run: 4 targets, 0 cached, at most 4 to run\n"
         "An action whose inputs come out as before is cut off: it and what is above it may not run\n"
+        "forecast: no history of builds here tells what 4 generations would take\n"
     )
     assert (ran.code, gsum.calls) == (0, 0)
     assert not (gsum.root / ".gsum").exists()

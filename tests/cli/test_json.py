@@ -89,11 +89,15 @@ def test_status_key_cat_log_doc(gsum):
     check("cat", gsum("cat", key["key"], "--json").document)
     listed = gsum("log", "--json").document
     check("log", listed, gsum("log", "--json", "--invocation", listed["invocations"][0]["id"]).document)
+    activate(gsum.root, "S-1", "D-01", "2")
+    gsum("build", "//dossier:S-1")
+    check("log --calibration", gsum("log", "--calibration", "--json").document)
     check("doc", gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2", "--json").document)
 
 
 def test_query_and_explain_miss(gsum):
     check("query", gsum("query", "//...", "--json").document)
+    check("query of rows", gsum("query", "cost(//...)", "--json").document)
     gsum("build", "//dossier:S-1")
     activate(gsum.root, "S-1", "D-00", "2")
     edit_build(gsum.root, "List its facts.", "List all its facts.")
