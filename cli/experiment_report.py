@@ -9,12 +9,13 @@ import msgspec
 
 from gsum.cli.context import Config, current_config, options
 from gsum.cli.experiment_run import out_folder
-from gsum.cli.render import emit, emit_json, table
+from gsum.cli.render import emit, emit_json, print_json, table
 from gsum.engine.experiment.loading import Run, load_runs
 from gsum.engine.experiment.page import render
 from gsum.engine.experiment.records import encode_record, write_whole
 from gsum.engine.experiment.report import Report, make_report
 from gsum.engine.experiment.sample import Sample, readable_now, take_sample
+from gsum.engine.experiment.schema import report_schema
 from gsum.rules.labels import LabelError
 from gsum.rules.loader import load_workspace
 from gsum.store.digests import blob_digest
@@ -25,13 +26,17 @@ REPORT, PAGE, SAMPLE = "report.json", "report.html", "sample.json"
 
 @click.command("report")
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of report.json, and do nothing else.")
 @options()
-def command(folder: Path | None) -> int:
+def command(folder: Path | None, schema: bool) -> int:
     """Write report.json, report.html and sample.json into DIR, where `gsum experiment run --out DIR` kept its runs.
 
     A run that is not finished is refused (exit 4), with what is missing.
     """
     config = current_config()
+    if schema:
+        print_json(report_schema())
+        return 0
     out = out_folder(config, folder)
     mutations, exercise = load_runs(out)
     sample = None if mutations is None else _sample(config, mutations)

@@ -6,7 +6,7 @@ What comes from documents or a model is escaped; claims stand under the snapshot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from gsum.engine.experiment import reference
@@ -121,20 +121,23 @@ def _quality(section: Section) -> str:
 
 
 def _group_rows(group: Group) -> Iterable[Row]:
-    for whose, total in (("reference", group.reference), ("ours", group.total)):
-        if total is None:
-            continue
-        counts = total.counts
-        statuses = ", ".join(f"{count} {status}" for status, count in total.statuses.items())
-        valid: object = counts.reference_valid
-        given = (group.group, group.system) in reference.REFERENCE_VALID_GIVEN or group.system == "extractive"
-        if whose == "reference" and not given:
-            valid = None
+    system, given, total = _SYSTEMS[group.system], group.reference, group.total
+    if given is not None:
         yield (
-            group.group, _SYSTEMS[group.system], whose, total.summaries, statuses, counts.claims, valid,
-            counts.supported, total.unsupported, counts.predicted, total.duplicates, counts.correct, counts.expected,
-            total.ratios.precision, total.ratios.recall,
+            group.group, system, "reference", given.summaries, _statuses(given.statuses), given.claims,
+            given.reference_valid, given.supported, given.unsupported, given.predicted, given.duplicates, given.correct,
+            given.expected, given.precision, given.recall,
         )  # fmt: skip
+    counts = total.counts
+    yield (
+        group.group, system, "ours", total.summaries, _statuses(total.statuses), counts.claims, counts.reference_valid,
+        counts.supported, total.unsupported, counts.predicted, total.duplicates, counts.correct, counts.expected,
+        total.ratios.precision, total.ratios.recall,
+    )  # fmt: skip
+
+
+def _statuses(statuses: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 
 def _stages(section: Section, title: str) -> str:

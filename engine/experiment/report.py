@@ -29,7 +29,7 @@ class Group(msgspec.Struct, frozen=True):
     group: str
     system: str
     total: Total
-    reference: Total | None
+    reference: reference.Published | None
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class Report(msgspec.Struct, frozen=True):
     pairs: int
     equal_pairs: int
     equal_token_pairs: int
-    reference: dict[str, object]
+    reference: reference.Figures
     sample: str | None
     """The digest of the sample that is set aside for a reader; it is PENDING here."""
     schema: int = REPORT_SCHEMA
@@ -128,7 +128,7 @@ def make_report(mutations: Run | None, exercise: Run | None, sample: str | None)
         pairs=sum(part.compared.pairs for part in sections),
         equal_pairs=sum(part.compared.equal for part in sections),
         equal_token_pairs=sum(part.compared.equal_tokens for part in sections),
-        reference=reference.document(),
+        reference=reference.figures(),
         sample=sample,
     )
 
