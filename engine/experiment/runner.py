@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gsum.engine.executors.protocol import Executor
@@ -53,12 +56,26 @@ def run(
     Executors are the caller's to close. A run in `out` that was stopped goes on.
 
     Raises:
-        RunError: if the folder holds another run.
+        RunError: if the folder holds another run, or another process runs there.
         BudgetSpent, Stopped: when the run ends before its end; it goes on when it is called again.
         BuildFailed: when an action failed; nothing is recorded of it.
     """
     folder = run_folder(out, Scenario(setup.declaration.scenario))
-    _open(setup, folder)
+    with _alone(folder):
+        _open(setup, folder)
+        return _stages(setup, folder, out, executor_for, clock, interrupted, budget, report)
+
+
+def _stages(
+    setup: Setup,
+    folder: Path,
+    out: Path,
+    executor_for: Callable[[str], Executor],
+    clock: Clock,
+    interrupted: Callable[[], bool],
+    budget: Budget,
+    report: Callable[[Progress], None],
+) -> tuple[StageRecord, ...]:
     made: dict[str, BudgetedExecutor] = {}
 
     def budgeted(name: str) -> Executor:
@@ -94,6 +111,23 @@ def _stage(setup: Setup, stage: Stage, folder: Path, host: Host) -> StageRecord:
     return record
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run's folder. The lock ends with the process that holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        hint = "wait for it, or run into another folder with `--out`"
+        raise RunError("another process runs in this folder", facts={"folder": folder}, hint=hint) from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _open(setup: Setup, folder: Path) -> None:
     """Make the folder of a run, or hold it to what the run is of."""
     wanted = setup.declaration
@@ -109,7 +143,6 @@ def _open(setup: Setup, folder: Path) -> None:
         raise error
     if not (folder / WORKSPACE).is_dir():
         _analyse(setup, setup.workspace, setup.stages[0])
-        folder.mkdir(parents=True, exist_ok=True)
         copy_workspace(setup.workspace, setup.files, folder / WORKSPACE)
     if declared is None:
         _rehearse(setup, folder / REHEARSAL)

@@ -49,6 +49,24 @@ def _compared(folder):
     return {name: data for name, data in tree(folder).items() if name.rpartition("/")[2] in names}
 
 
+def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
+    gsum = Corpus(tmp_path / "w", ["S-010"], "--slow", "0.1")
+    process = gsum.start("experiment", "run", "mutations")
+    end = time.monotonic() + 30
+    while gsum.calls < 5 and time.monotonic() < end:
+        time.sleep(0.01)
+    other = gsum.experiment("run", "mutations")
+    assert other.code == 1
+    assert "another process runs in this folder" in other.err
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in said
+    made = gsum.calls
+    assert gsum.experiment("run", "mutations", "--max-generations", "1").code == 9
+    assert gsum.calls == made + 1
+
+
 def test_a_budget_of_model_calls_ends_a_run_cleanly_and_is_never_exceeded(tmp_path):
     gsum = Corpus(tmp_path / "w", ["S-010"])
     codes, calls = [], []

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.engine import results, run_build
+from support.graphs import make_action
 from support.memory_store import MemoryStore
 from support.products import PRODUCT, readable
 from support.workspaces import (
@@ -26,10 +27,11 @@ from gsum.rules.claims import Claim, Result, Status
 from gsum.rules.documents import Evidence
 from gsum.rules.evidence import catalogue
 from gsum.rules.gold import GoldError, decode_gold, encode_gold, parse_labels, select
+from gsum.rules.graph import ActionGraph
 from gsum.rules.loader import load_workspace
 from gsum.rules.metrics import audit, count
 from gsum.rules.toml import DeclarationError
-from gsum.rules.visibility import VisibilityError
+from gsum.rules.visibility import VisibilityError, check_graph
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import sha256_hex
 
@@ -421,6 +423,21 @@ def test_below_an_audit_only_the_audit_itself_holds_gold(root):
         "//eval:S-1/root",
         "//eval:S-2/root",
     ]
+
+
+@pytest.mark.parametrize("audit_first", [True, False])
+def test_nothing_may_be_made_from_an_audit_in_whatever_order_targets_are_asked_for(root, audit_first):
+    workspace = load_workspace(root)
+    audit_action = load_universe(root, ["//eval:S-1"]).graph.actions["//eval:S-1/root"]
+    below = {audit_action.children[0]: make_action(audit_action.children[0])}
+    middle = make_action("//dossier:S-1/reduce-09", [audit_action.label])
+    top = make_action("//dossier:S-1/top", [middle.label])
+    actions = below | {action.label: action for action in (audit_action, middle, top)}
+    requested = (audit_action.label, top.label) if audit_first else (top.label, audit_action.label)
+    with pytest.raises(VisibilityError) as caught:
+        check_graph(workspace, ActionGraph(actions, requested))
+    assert caught.value.facts["path"] == ("//dossier:S-1/top → //dossier:S-1/reduce-09 → //eval:S-1/root → //labels")
+    check_graph(workspace, ActionGraph(below | {audit_action.label: audit_action}, (audit_action.label,)))
 
 
 # ---- the extractive baseline on the whole corpus (REFERENCE §8) ----
