@@ -68,7 +68,8 @@ def _head(report: Report) -> str:
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     return (
         f"<h1>The reference experiment</h1>\n<dl>{items}</dl>\n<p>Reference: {escape(reference.TOOLCHAIN)}. Its "
-        "quality figures were made with other prompts and another model and are context; its counters are not.</p>"
+        "quality figures were made with other prompts and another model and are context; its counters are not. An "
+        "exercise has a store of its own here, so its dossier is built once more than there.</p>"
     )
 
 
