@@ -25,12 +25,6 @@ _COUNTERS = (
     ("ineligible", "ineligible (no text sent)"),
     ("new_tokens", "new tokens"),
 )
-_SYSTEMS = {
-    "model": "model",
-    "incremental": "model, incremental",
-    "full": "model, full",
-    "extractive": "extractive baseline",
-}
 
 
 def render(report: Report, sample: Sample | None) -> str:
@@ -122,7 +116,7 @@ def _quality(section: Section) -> str:
 
 
 def _group_rows(group: Group) -> Iterable[Row]:
-    system, given, total = _SYSTEMS[group.system], group.reference, group.total
+    system, given, total = group.system, group.reference, group.total
     if given is not None:
         yield (
             group.group, system, "reference", given.summaries, _statuses(given.statuses), given.claims,

@@ -9,7 +9,7 @@ STYLE: Final = """\
 @media (prefers-color-scheme: dark) {
   :root { --line: #3d444d; --soft: #1c2128; --mute: #9aa4b0; --warn: #e3a64a; }
 }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1440px; margin: 2rem auto; padding: 0 1.5rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1480px; margin: 2rem auto; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; margin: 0 0 1rem; }
 h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; border-bottom: 1px solid var(--line); padding-bottom: .2rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
@@ -19,10 +19,10 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; ma
 dt { color: var(--mute); }
 dd { margin: 0; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .82rem; }
-th, td { text-align: left; padding: .28rem .5rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+table { border-collapse: collapse; font-size: .8rem; }
+th, td { text-align: left; padding: .28rem .4rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { background: var(--soft); font-weight: 600; vertical-align: bottom; }
-td:first-child { white-space: nowrap; }
+td { white-space: nowrap; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 section { border: 1px solid var(--line); border-radius: 6px; padding: .2rem 1rem .6rem; margin: .8rem 0; }
 .when { font-size: .75rem; letter-spacing: .06em; color: var(--warn); }
