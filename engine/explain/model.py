@@ -86,6 +86,16 @@ class Node(msgspec.Struct, frozen=True):
     children: tuple[Node, ...] = ()
 
 
+class Counterfactual(msgspec.Struct, frozen=True):
+    """The fewest causes that, all put back, give a target an earlier key again: that of build `invocation`, of which
+    the whole entry is kept. Verified by recomputing.
+    """
+
+    key: Key
+    invocation: str
+    causes: tuple[Cause, ...]
+
+
 class Verdict(enum.Enum):
     """What became, or would become, of what was asked about."""
 
@@ -97,10 +107,14 @@ class Verdict(enum.Enum):
     """For a past invocation: something ran."""
     SERVED = "SERVED"
     """For a past invocation: nothing ran."""
+    DIFFERS = "DIFFERS"
+    """Between two invocations: the keys differ."""
+    SAME = "SAME"
+    """Between two invocations: the key is the same."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a target would run now, or why targets ran in `invocation`."""
+    """Why a target would run now, why targets ran in `invocation`, or what changed from `before` to `invocation`."""
 
     label: str | None
     verdict: Verdict
@@ -110,3 +124,5 @@ class Explanation(msgspec.Struct, frozen=True):
     causes: tuple[Cause, ...] = ()
     nodes: tuple[Node, ...] = ()
     invocation: str | None = None
+    before: str | None = None
+    way_back: Counterfactual | None = None

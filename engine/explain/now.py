@@ -5,7 +5,8 @@ from __future__ import annotations
 from gsum.engine.build import look_up
 from gsum.engine.documents import Documents
 from gsum.engine.explain.compare import Comparison
-from gsum.engine.explain.model import Cause, CauseKind, Explanation, Verdict
+from gsum.engine.explain.counterfactual import MOST_CANDIDATES, smallest_way_back
+from gsum.engine.explain.model import Cause, CauseKind, Explanation, Node, Verdict
 from gsum.engine.explain.reading import WorkspaceReader, stored_record
 from gsum.engine.explain.records import Records
 from gsum.engine.plan import Plan
@@ -13,7 +14,7 @@ from gsum.engine.universe import Universe
 from gsum.rules.graph import Action, ActionGraph
 from gsum.store.api import Store
 from gsum.store.digests import Key
-from gsum.store.records import ActionEntry
+from gsum.store.records import ActionEntry, TargetRef
 
 
 def explain(universe: Universe, store: Store, documents: Documents, label: str) -> Explanation:
@@ -31,16 +32,32 @@ def explain(universe: Universe, store: Store, documents: Documents, label: str) 
     side = _Now(universe, store)
     records = Records(side.record)
     reader = WorkspaceReader(universe.workspace, universe.graph, store, documents)
-    comparison = Comparison(side, records, reader, plan.to_run)
+
+    def since(earlier: Key | None) -> tuple[tuple[Cause, ...], tuple[Node, ...]]:
+        comparison = Comparison(side, records, reader, plan.to_run)
+        comparison.explain(label, earlier)
+        return comparison.result()
+
     previous = side.latest(label)
-    comparison.explain(label, previous)
-    causes, nodes = comparison.result()
+    causes, nodes = since(previous)
+    way_back = smallest_way_back(
+        records, reader, label, side.key(label), _served_before(store, action), lambda key: since(key)[0]
+    )
     verdict = Verdict.STALE
     if previous is None:
         verdict = Verdict.NOT_BUILT
     elif previous == side.key(label):
         verdict = Verdict.INCOMPLETE
-    return Explanation(label, verdict, action.principal, action.toolchain, plan.to_run, causes, nodes)
+    return Explanation(
+        label, verdict, action.principal, action.toolchain, plan.to_run, causes, nodes, way_back=way_back
+    )
+
+
+def _served_before(store: Store, action: Action) -> list[TargetRef]:
+    """Return what a label was built as, newest first, as far as all of its entry is kept."""
+    refs = store.target_history(action.label, action.principal)[:MOST_CANDIDATES]
+    kept = store.entries([ref.key for ref in refs])
+    return [ref for ref in refs if ref.key in kept]
 
 
 class _Now:

@@ -56,6 +56,16 @@ def load_outline(
     return workspace, _outline(workspace, patterns, principal, toolchain)
 
 
+def load_outline_around(
+    root: Path, label: str | None, *, principal: str | None = None, toolchain: str | None = None
+) -> tuple[Workspace, ActionGraph]:
+    """Load the graph of all targets over the dossier of a label; of everything where there is none."""
+    workspace = load_workspace(root)
+    span = None if label is None else named(workspace, label)
+    patterns = patterns_of(workspace, None if span is None else span.dossiers)
+    return workspace, _outline(workspace, patterns, principal, toolchain)
+
+
 def load_target_graph(
     root: Path, expression: Expression | None = None, *, principal: str | None = None, toolchain: str | None = None
 ) -> TargetGraph:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from support.cli import Gsum, normalised
-from support.workspaces import activate, edit_build, set_prompt, set_reader, withdraw
+from support.workspaces import activate, edit_build, make_dossier, set_prompt, set_reader, withdraw
 
 ROOT = "//dossier:S-1/root"
 
@@ -24,7 +25,7 @@ def test_one_edit_is_explained_down_to_its_line(gsum: Gsum) -> None:
     for label in ("//dossier:S-1", ROOT):
         ran = gsum("explain-miss", label)
         assert (ran.code, ran.err) == (0, "")
-        assert ran.out == (
+        assert re.sub(r"[0-9a-f]{12},", "KEY,", normalised(ran.out)) == (
             "//dossier:S-1/root is STALE: 3 targets would run; 1 cause\n"
             "\n"
             "//dossier:S-1/root\n"
@@ -39,6 +40,8 @@ def test_one_edit_is_explained_down_to_its_line(gsum: Gsum) -> None:
             "     -Product P-1-05 delivery: 6 March.\n"
             "     +Product P-1-05 delivery: 6 April.\n"
             "      Product P-1-05 site: Hall 6.\n"
+            "\n"
+            "to be served again as in build INVOCATION, put back 1 (key KEY, recomputed)\n"
             "\n"
             "hint: gsum build //dossier:S-1/root\n"
         )
@@ -160,6 +163,11 @@ def test_json_holds_fields_targets_and_the_tree(gsum: Gsum) -> None:
     document = gsum("explain-miss", ROOT, "--json").document
     (cause,) = document.pop("causes")
     nodes = document.pop("nodes")
+    assert document.pop("way_back") == {
+        "key": nodes[0]["previous"],
+        "invocation": gsum("log", "--json").document["invocations"][0]["id"],
+        "put_back": [{name: cause[name] for name in ("kind", "subject", "text", "fields")}],
+    }
     branch = ["//dossier:S-1/leaf-05", "//dossier:S-1/reduce-01", ROOT]
     assert document == {
         "schema": 1,
@@ -169,6 +177,7 @@ def test_json_holds_fields_targets_and_the_tree(gsum: Gsum) -> None:
         "principal": "reader-demo",
         "toolchain": "fake",
         "invocation": None,
+        "before": None,
         "runs": branch,
     }
     assert cause["targets"] == branch
@@ -208,7 +217,11 @@ def test_control_characters_of_a_document_do_not_reach_the_terminal(gsum: Gsum) 
     ("words", "code", "message"),
     [
         (["explain-miss"], 2, "error: missing argument 'LABEL'"),
-        (["explain-miss", "--last", "--invocation", "x"], 2, "error: `--last` and `--invocation` exclude each other"),
+        (
+            ["explain-miss", "--last", "--invocation", "x"],
+            2,
+            "error: `--last`, `--invocation` and `--between` exclude each other",
+        ),
         (["explain-miss", "//dossier:S-1/leaf-55"], 2, "error: target `//dossier:S-1/leaf-55` does not exist"),
         (["explain-miss", "//dossier:..."], 2, "error: `//dossier:...` names many targets where one is needed"),
         (["explain-miss", "//corpus:S-1/D-00"], 2, "error: `//corpus:S-1/D-00` names an input, not a target"),
@@ -235,3 +248,55 @@ def test_explaining_executes_nothing_and_writes_nothing(gsum: Gsum) -> None:
     assert gsum.calls == calls
     assert gsum("log", "--json").out == before
     assert gsum("status", ROOT).code == 4
+
+
+def ids(gsum: Gsum) -> list[str]:
+    """Ids of builds, oldest first."""
+    return [one["id"] for one in reversed(gsum("log", "--json").document["invocations"])]
+
+
+def test_any_two_builds_are_compared_whatever_was_built_between(gsum: Gsum) -> None:
+    activate(gsum.root, "S-1", "D-05", "2")
+    gsum("build", ROOT)
+    set_prompt(gsum.root, "reduce-v1", "Otherwise.")
+    gsum("build", ROOT)
+    gsum("build", "//baseline:S-1")
+    gsum("build", ROOT)  # nothing to do: it visits nothing, and is as the build before
+    set_prompt(gsum.root, "reduce-v1", "Again.")
+    gsum("build", ROOT)
+    first, edited, prompted, _, null, last = ids(gsum)
+
+    def texts(*words: str) -> list[str]:
+        found = gsum("explain-miss", ROOT, "--json", *words).document
+        return [cause["text"].partition(" (was")[0] for cause in found["causes"]]
+
+    document = "document `D-05`: version 1 → 2, line 2 changed"
+    prompt = "prompt `reduce-v1`: `instruction` changed"
+    assert texts("--between", first, edited) == [document]
+    assert texts("--between", edited, null) == texts("--between", edited, prompted)
+    assert len(texts("--between", first, null)) == 2
+    assert document in texts("--between", first, last)
+    assert prompt in texts("--between", edited, last)
+    assert texts("--between", prompted, null) == []
+    back = gsum("explain-miss", ROOT, "--between", edited, first).out
+    assert back.startswith(f"{ROOT} from build {edited} to {first}: 3 targets changed; 1 cause\n")
+    assert "1. document `D-05`: version 2 → 1, line 2 changed" in back
+    same = gsum("explain-miss", ROOT, "--between", prompted, null).out
+    assert same == f"{ROOT} is the same in builds {prompted} and {null}\n"
+
+
+def test_what_was_not_built_until_then_can_not_be_compared(gsum: Gsum) -> None:
+    gsum("build", "//baseline:S-1")
+    first, second = ids(gsum)
+    ran = gsum("explain-miss", "//baseline:S-1", "--between", first, second)
+    assert (ran.code, ran.err.splitlines()[0]) == (2, "error: `//baseline:S-1/root` was not built until then")
+
+
+def test_one_label_is_explained_though_another_manifest_is_broken(gsum: Gsum) -> None:
+    make_dossier(gsum.root, "S-9", 1)
+    (gsum.root / "corpus/dossiers/S-9/dossier.toml").write_text("broken = [")
+    activate(gsum.root, "S-1", "D-05", "2")
+    assert gsum("explain-miss", ROOT).code == 0
+    assert gsum("build", ROOT).code == 0
+    assert gsum("explain-miss", "--last", ROOT).code == 0
+    assert gsum("explain-miss", "--last").code == 3
