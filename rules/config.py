@@ -299,3 +299,5 @@ class Workspace(msgspec.Struct, frozen=True):
     prompts: dict[str, Prompt]
     schemas: dict[str, SchemaSection]
     packages: dict[str, PackageSection]
+    files: tuple[str, ...] = ()
+    """The files all this was read from, relative to the root."""

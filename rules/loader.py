@@ -105,7 +105,20 @@ def load_workspace(root: Path) -> Workspace:
     workspace = msgspec.structs.replace(workspace, packages=made)
     audits = {unit.full(name): _audit(workspace, unit, name) for unit, name in _packages(units, audits=True)}
     order = [unit.full(name) for unit in units for name in unit.file.package]
-    return msgspec.structs.replace(workspace, packages={name: (made | audits)[name] for name in order})
+    packages = {name: (made | audits)[name] for name in order}
+    return msgspec.structs.replace(workspace, packages=packages, files=_files(units))
+
+
+def _files(units: tuple[_Unit, ...]) -> tuple[str, ...]:
+    """Return every file that declarations were read from."""
+    texts = [
+        (unit, text)
+        for unit in units
+        for prompt in unit.file.prompt.values()
+        for text in (prompt.system, prompt.instruction)
+    ]
+    prompts = [paths.join(unit.folder, text.file) for unit, text in texts if isinstance(text, PromptFile)]
+    return (*(paths.join(unit.folder, BUILD_FILE) for unit in units), *dict.fromkeys(prompts))
 
 
 def _read_build_file(root: Path, file: str) -> TomlText:

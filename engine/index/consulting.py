@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from gsum.engine.index.fingerprints import fingerprint, trusted
-from gsum.engine.index.looking import NO_DIGEST, IndexedDigests, changed_dossiers, clock_ns
-from gsum.engine.index.records import Index, Served, Standing, Watched, WatchedSource, decode_index, encode_index
+from gsum.engine.index.digests import NO_DIGEST, IndexedDigests
+from gsum.engine.index.fingerprints import TICK_NS, fingerprint, fingerprints, trusted
+from gsum.engine.index.looking import changed_dossiers, clock_ns, code_print, index_file
+from gsum.engine.index.records import (
+    Declarations,
+    Index,
+    Watched,
+    WatchedSource,
+    decode_index,
+    encode_index,
+    slot_of,
+    standing_parts,
+)
+from gsum.engine.index.telling import kept_slots, told_slots
 from gsum.engine.keys import compute_keys, toolchain_record
 from gsum.engine.standing import StandingDossier
 from gsum.engine.universe import Universe
@@ -28,39 +38,47 @@ from gsum.store.api import Store
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import KEY_SCHEMA
 
-ROOT = "root"
-
 
 class Consultation:
-    """One build's dealings with the index. `standing` need not be analysed; `patterns` must be, with `digests`."""
+    """One build's dealings with the index. `standing` need not be analysed; `patterns` must be, with `digests`.
+
+    `since_ns` is this machine's clock before the workspace was loaded. `principal` null: the workspace's own.
+    """
 
     def __init__(
         self,
         workspace: Workspace,
         patterns: Sequence[str],
         *,
-        principal: str,
+        principal: str | None,
         toolchain: str | None,
         folder: Path,
         store: Store,
+        since_ns: int,
     ) -> None:
-        self._workspace, self._principal, self._toolchain, self._store = workspace, principal, toolchain, store
-        name = hashlib.sha256(principal.encode(errors="surrogatepass")).hexdigest()[:16]
-        self._file = folder / f"{name}.index"
+        self._workspace, self._toolchain, self._store = workspace, toolchain, store
+        self._principal = principal or workspace.section.principal
+        self._file = index_file(folder, principal)
         folder.mkdir(parents=True, exist_ok=True)
         self._looked_ns = clock_ns(folder)
+        self._loading_ns = self._looked_ns - max(0, time.time_ns() - since_ns) - TICK_NS
         self._epoch = store.epoch()
         self._index = self._read()
         self._listed: dict[str, WatchedSource] = {}
         self._heads: dict[tuple[str, str], tuple[str, bytes]] = {}
+        self._changed: dict[str, set[str]] = {}
         self.standing: list[StandingDossier] = []
         self.patterns: list[str] = []
-        self._changed: dict[str, set[str]] = {}
-        selections = resolve_patterns(workspace, patterns, self._names)
-        check_toolchain(workspace, {one.package for one in selections}, toolchain)
-        self._declared = {one: self._digest_declarations(one) for one in {each.package for each in selections}}
-        self._selections = selections
-        self._sort(selections)
+        self._selections = resolve_patterns(workspace, patterns, self._names)
+        check_toolchain(workspace, {one.package for one in self._selections}, toolchain)
+        self._slots = {
+            package: slot_of(package, toolchain)
+            for package in dict.fromkeys(one.package for one in self._selections)
+            if not isinstance(workspace.packages[package], AuditPackage)
+        }
+        """The packages asked for that are indexed: labels, which audits depend on, are not watched."""
+        self._declared = {slot: self._digest_declarations(package) for package, slot in self._slots.items()}
+        self._sort()
         known = [one for source in self._index.sources.values() for one in source.dossiers.values()]
         self.digests = IndexedDigests(workspace.root, known if self.patterns else ())
 
@@ -73,14 +91,15 @@ class Consultation:
         return (f"//{one.package}:{one.dossier}/{one.part}",)
 
     def _read(self) -> Index:
-        empty = Index(self._epoch, "", self._workspace.root)
+        expected = (self._epoch, self._workspace.root, self._principal)
         try:
             index = decode_index(self._file.read_bytes())
         except OSError:
-            return empty
-        if index is None or (index.epoch, index.root) != (self._epoch, self._workspace.root):
-            return empty
-        return index if self._store.has_invocation(index.invocation) else empty
+            index = None
+        known = index is not None and (index.epoch, index.root, index.principal) == expected
+        if index is not None and known and self._store.has_invocation(index.invocation):
+            return index
+        return Index(self._epoch, "", self._workspace.root, self._principal)
 
     def _names(self, workspace: Workspace, source: str) -> Sequence[str]:
         """List a source: from the index while its folder is as it was."""
@@ -93,42 +112,31 @@ class Consultation:
             self._listed[source] = known
         return self._listed[source].names
 
-    def _sort(self, selections: Iterable[Selection]) -> None:
+    def _sort(self) -> None:
         """Sort what is asked for into what stands and what must be analysed."""
-        selections = tuple(selections)
         wanted: dict[str, dict[str, None]] = {}
-        for one in selections:
+        for one in self._selections:
             wanted.setdefault(self._workspace.packages[one.package].sources, {})[one.dossier] = None
         for source, names in wanted.items():
             known = self._index.sources.get(source)
             watched = {} if known is None else known.dossiers
             self._changed[source] = changed_dossiers(self._workspace.root, watched, names)
         stood: set[tuple[str, str]] = set()
-        for one in selections:
-            found = self._stands(one)
-            if found is None:
+        for one in self._selections:
+            parts = self._stands(one)
+            if parts is None:
                 self._head(one)
                 end = "/..." if one.part is None else f"/{one.part}"
                 self.patterns.append(f"//{one.package}:{one.dossier}{end}")
             elif (one.package, one.dossier) not in stood:
                 stood.add((one.package, one.dossier))
-                self.standing.append(found)
+                self.standing.append(StandingDossier(one.package, one.dossier, parts))
 
-    def _stands(self, one: Selection) -> StandingDossier | None:
-        source = self._workspace.packages[one.package].sources
-        served = self._index.served.get(self._slot(one.package))
-        if served is None or one.dossier in self._changed[source] or self._is_audit(one.package):
+    def _stands(self, one: Selection) -> tuple[str, ...] | None:
+        slot = self._slots.get(one.package)
+        if slot is None or one.dossier in self._changed[self._workspace.packages[one.package].sources]:
             return None
-        standing = served.dossiers.get(one.dossier)
-        if standing is None or served.declared != self._declared[one.package]:
-            return None
-        if one.part != ROOT and not (one.part is None and standing.every_part):
-            return None
-        return StandingDossier(one.package, one.dossier, served.shapes[standing.shape])
-
-    def _is_audit(self, package: str) -> bool:
-        """Whether gold is among what a package's targets depend on: labels files are not watched."""
-        return isinstance(self._workspace.packages[package], AuditPackage)
+        return standing_parts(self._index, slot, self._declared[slot], one.dossier, one.part)
 
     def _head(self, one: Selection) -> None:
         """Look at a dossier's manifest, or its folder where it has none, before it is read."""
@@ -138,9 +146,6 @@ class Consultation:
             manifest = f"{folder}/{MANIFEST}"
             path = manifest if os.path.lexists(f"{self._workspace.root}/{manifest}") else folder
             self._heads[source, one.dossier] = (path, fingerprint(f"{self._workspace.root}/{path}"))
-
-    def _slot(self, package: str) -> str:
-        return package if self._toolchain is None else f"{package} {self._toolchain}"
 
     def _digest_declarations(self, package: str) -> bytes:
         """Digest all that the keys of a package's targets depend on, besides its dossiers."""
@@ -168,13 +173,18 @@ class Consultation:
     def tell(self, graph: ActionGraph, served: set[str], invocation: str) -> None:
         """Write what is known after a build. `served` holds the labels whose results the store serves, none INVALID.
 
-        Nothing is written when nothing was analysed. Failing to write costs a look at the next build, and no error.
+        Nothing is written when nothing is new. Failing to write costs a look at the next build, and no error.
         """
-        if not self.patterns or self._store.epoch() != self._epoch:
+        declarations = self._declarations()
+        if not self.patterns and declarations == self._index.declarations:
             return
-        index = Index(
-            self._epoch, invocation, self._workspace.root, self._new_sources(), self._new_served(graph, served)
-        )
+        if self._store.epoch() != self._epoch:
+            return
+        packages = {name: self._changed.get(one.sources, set()) for name, one in self._workspace.packages.items()}
+        slots = kept_slots(self._index.served, packages)
+        slots = told_slots(slots, self._slots, self._declared, graph, served.intersection(graph.requested))
+        root, who = self._workspace.root, self._principal
+        index = Index(self._epoch, invocation, root, who, declarations, self._new_sources(), slots)
         temporary = self._file.with_name(f".{self._file.name}-{os.getpid()}")
         try:
             temporary.write_bytes(encode_index(index))
@@ -182,25 +192,46 @@ class Consultation:
         except OSError:
             temporary.unlink(missing_ok=True)
 
+    def _declarations(self) -> Declarations:
+        workspace, before = self._workspace, self._index.declarations
+        prints = trusted(fingerprints(f"{workspace.root}/{path}" for path in workspace.files), self._loading_ns)
+        same = before is not None and (before.paths, before.prints) == (workspace.files, prints)
+        indexed = {
+            name: (section.sources, workspace.sources[section.sources].path)
+            for name, section in workspace.packages.items()
+            if not isinstance(section, AuditPackage)
+        }
+        return Declarations(
+            paths=workspace.files,
+            prints=prints,
+            code=code_print(),
+            toolchain=workspace.section.default_toolchain,
+            packages=indexed,
+            declared=(before.declared if before is not None and same else {}) | self._declared,
+        )
+
     def _new_sources(self) -> dict[str, WatchedSource]:
-        documents: dict[tuple[str, str], list[str]] = {}
-        for path in self.digests.looked:
-            for source in self._listed.keys() | {source for source, _ in self._heads}:
-                folder = self._workspace.sources[source].path + "/"
-                if path.startswith(folder):
-                    documents.setdefault((source, path[len(folder) :].partition("/")[0]), []).append(path)
         sources = dict(self._index.sources)
+        documents = self._documents()
         for source in dict.fromkeys([*self._listed, *(source for source, _ in self._heads)]):
-            known = self._listed.get(source) or sources.get(source)
-            if known is None:
-                self._names(self._workspace, source)
-                known = self._listed[source]
-            dossiers = {name: one for name, one in known.dossiers.items() if name not in self._changed.get(source, ())}
+            self._names(self._workspace, source)
+            known, changed = self._listed[source], self._changed.get(source, set())
+            dossiers = {name: one for name, one in known.dossiers.items() if name not in changed}
             for (of, name), (head, prints) in self._heads.items():
                 if of == source:
                     dossiers[name] = self._watched(head, prints, documents.get((source, name), []))
-            sources[source] = WatchedSource(trusted(known.prints, self._looked_ns), known.names, dossiers)
+            sources[source] = WatchedSource(trusted(known.prints, self._looked_ns), tuple(known.names), dossiers)
         return sources
+
+    def _documents(self) -> dict[tuple[str, str], list[str]]:
+        """Return the documents that were looked at, by source and dossier."""
+        documents: dict[tuple[str, str], list[str]] = {}
+        folders = {source: self._workspace.sources[source].path + "/" for source, _ in self._heads}
+        for path in self.digests.looked:
+            for source, folder in folders.items():
+                if path.startswith(folder):
+                    documents.setdefault((source, path[len(folder) :].partition("/")[0]), []).append(path)
+        return documents
 
     def _watched(self, head: str, prints: bytes, documents: list[str]) -> Watched:
         looked = self.digests.looked
@@ -209,40 +240,6 @@ class Consultation:
             trusted(prints + b"".join(looked[path][0] for path in documents), self._looked_ns),
             NO_DIGEST + b"".join(looked[path][1] for path in documents),
         )
-
-    def _new_served(self, graph: ActionGraph, served: set[str]) -> dict[str, Served]:
-        """Return what is served: of what was analysed as it came out, of the rest as it was, if it did not change."""
-        parts: dict[tuple[str, str], list[str]] = {}
-        for label, action in graph.actions.items():
-            parts.setdefault((action.package, action.dossier), []).append(label)
-        slots: dict[str, Served] = {}
-        for slot, known in self._index.served.items():
-            package = slot.partition(" ")[0]
-            if package in self._workspace.packages:
-                changed = self._changed.get(self._workspace.packages[package].sources, set())
-                kept = {name: one for name, one in known.dossiers.items() if name not in changed}
-                slots[slot] = msgspec.structs.replace(known, dossiers=kept)
-        requested = set(graph.requested)
-        for (package, dossier), labels in parts.items():
-            if package not in self._declared or self._is_audit(package):
-                continue
-            slot = self._slot(package)
-            before = slots.get(slot)
-            if before is None or before.declared != self._declared[package]:
-                before = Served(self._declared[package], (), {})
-            slots[slot] = _with_dossier(before, package, dossier, labels, served & requested)
-        return slots
-
-
-def _with_dossier(before: Served, package: str, dossier: str, labels: list[str], served: set[str]) -> Served:
-    dossiers, shapes = dict(before.dossiers), before.shapes
-    dossiers.pop(dossier, None)
-    if f"//{package}:{dossier}/{ROOT}" in served:
-        shape = tuple(label.rpartition("/")[2] for label in labels)
-        if shape not in shapes:
-            shapes = (*shapes, shape)
-        dossiers[dossier] = Standing(served.issuperset(labels), shapes.index(shape))
-    return Served(before.declared, shapes, dossiers)
 
 
 def consult(
@@ -253,10 +250,19 @@ def consult(
     toolchain: str | None,
     folder: Path,
     store: Store,
+    since_ns: int,
 ) -> tuple[Consultation, Universe]:
     """Consult the index in `folder`, and analyse what does not stand: the universe holds only that."""
+    consultation = Consultation(
+        workspace,
+        patterns,
+        principal=principal,
+        toolchain=toolchain,
+        folder=folder,
+        store=store,
+        since_ns=since_ns,
+    )
     who = principal or workspace.section.principal
-    consultation = Consultation(workspace, patterns, principal=who, toolchain=toolchain, folder=folder, store=store)
     graph = ActionGraph({}, ())
     if consultation.patterns:
         digests = consultation.digests

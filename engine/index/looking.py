@@ -1,4 +1,4 @@
-"""Looking at the disk with an index in hand: which dossiers are as they were, and digests of documents that are.
+"""Looking at the disk with an index in hand: which dossiers are as they were, and whether gsum itself is.
 
 Everything here may only ever err towards "changed": what is changed is read and analysed again.
 """
@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gsum.engine.index.fingerprints import NEVER, WIDTH, fingerprint, fingerprints
-from gsum.engine.index.records import DIGEST_BYTES, Watched
-from gsum.rules.ingest import FileDigests
-from gsum.store.digests import Digest
+from blake3 import blake3
 
-NO_DIGEST = bytes(DIGEST_BYTES)
+import gsum.engine
+import gsum.rules
+from gsum.engine.index.fingerprints import fingerprints
+from gsum.engine.index.records import Watched
 
 
 def clock_ns(folder: Path) -> int:
@@ -52,27 +52,15 @@ def changed_dossiers(root: str, watched: Mapping[str, Watched], names: Iterable[
     return changed
 
 
-class IndexedDigests:
-    """Digests of documents (a `gsum.rules.ingest.Digests`) that reads a file only when its fingerprint is not known.
+def code_print() -> bytes:
+    """Return a fingerprint of the code that decides keys: an index made by other code is not believed."""
+    folders = [*gsum.rules.__path__, *(f"{folder}/kinds" for folder in gsum.rules.__path__), *gsum.engine.__path__]
+    found = [entry.path for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".py")]
+    return blake3(fingerprints(sorted(found))).digest()
 
-    `looked` holds the fingerprints of all files it was asked for, as they were before they were read, and digests.
-    """
 
-    def __init__(self, root: str, known: Iterable[Watched]) -> None:
-        self._root = root
-        self._files = FileDigests(root)
-        self._known: dict[str, tuple[bytes, bytes]] = {}
-        for one in known:
-            for number, path in enumerate(one.paths[1:], 1):
-                digest = one.digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
-                self._known[path] = (one.prints[number * WIDTH : (number + 1) * WIDTH], digest)
-        self.looked: dict[str, tuple[bytes, bytes]] = {}
-
-    def digest(self, path: str, max_bytes: int) -> Digest:
-        """Return the blob digest of a valid document; raise DeclarationError where it is none."""
-        now = fingerprint(f"{self._root}/{path}")
-        before, digest = self._known.get(path, (NEVER, NO_DIGEST))
-        if now != before:
-            digest = bytes.fromhex(self._files.digest(path, max_bytes))
-        self.looked[path] = (now, digest)
-        return Digest(digest.hex())
+def index_file(folder: Path, principal: str | None) -> Path:
+    """Return the index's file for a principal that was asked for; None: the workspace's own."""
+    if principal is None:
+        return folder / "default.index"
+    return folder / f"{blake3(principal.encode(errors='surrogatepass')).hexdigest(8)}.index"

@@ -13,6 +13,7 @@ from gsum.store.version import VERSION
 
 INDEX_SCHEMA = 1
 DIGEST_BYTES = 32
+ROOT = "root"
 
 
 class Watched(msgspec.Struct, frozen=True, array_like=True):
@@ -56,19 +57,54 @@ class Served(msgspec.Struct, frozen=True, array_like=True):
     dossiers: dict[str, Standing]
 
 
+class Declarations(msgspec.Struct, frozen=True, array_like=True):
+    """The files of declarations as they were looked at, and what a null build needs of what they say.
+
+    `packages` gives the source of each package whose targets depend on nothing but its dossiers, and that source's
+    folder. `declared` gives, by slot, what `Served.declared` must be. `code` is a fingerprint of gsum's own rules.
+    """
+
+    paths: tuple[str, ...]
+    prints: bytes
+    code: bytes
+    toolchain: str
+    packages: dict[str, tuple[str, str]]
+    declared: dict[str, bytes]
+
+
 class Index(msgspec.Struct, frozen=True, array_like=True):
     """All that a null build compares. `epoch` and `invocation` name the store in a state that still holds it all.
 
-    `served` is keyed by `package` and `package toolchain`, where a toolchain was asked for.
+    `served` is keyed by slot: `package`, or `package toolchain` where a toolchain was asked for.
     """
 
     epoch: str
     invocation: str
     root: str
+    principal: str
+    declarations: Declarations | None = None
     sources: dict[str, WatchedSource] = {}
     served: dict[str, Served] = {}
     version: str = VERSION
     schema: int = INDEX_SCHEMA
+
+
+def slot_of(package: str, toolchain: str | None) -> str:
+    """Return the key of `Index.served` for a package, under a toolchain where one was asked for."""
+    return package if toolchain is None else f"{package} {toolchain}"
+
+
+def standing_parts(
+    index: Index, slot: str, declared: bytes | None, dossier: str, part: str | None
+) -> tuple[str, ...] | None:
+    """Return the parts of a dossier that is served, if that covers `part` (None: each of them), else None."""
+    served = index.served.get(slot)
+    if served is None or served.declared != declared:
+        return None
+    standing = served.dossiers.get(dossier)
+    if standing is None or not (part == ROOT or (part is None and standing.every_part)):
+        return None
+    return served.shapes[standing.shape]
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -16,13 +16,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support import workspaces
-from support.engine import run_build
+from support.engine import quick_look, run_build
 from support.fake_executor import FakeExecutor
 
 from gsum.engine.events import BuildFinished, BuildStarted
-from gsum.engine.index import consulting, fingerprints
+from gsum.engine.index import consulting, fingerprints, quick
 from gsum.engine.index.fingerprints import MISSING, NEVER, WIDTH, fingerprint, trusted
 from gsum.engine.index.records import decode_index, encode_index
+from gsum.engine.standing import Cached
 from gsum.engine.states import target_states
 from gsum.engine.universe import load_universe
 from gsum.store.local import open_store
@@ -129,6 +130,7 @@ class OnAnIndex(RuleBasedStateMachine):
         principal=st.sampled_from([workspaces.READER, "other"]),
     )
     def build(self, pattern, principal):
+        self._look_quickly(pattern, principal)
         built = run_build(self.root, self.store, pattern, principal=principal, index=self.index)
         universe = load_universe(self.root, [pattern], principal=principal)
         states = target_states(universe, self.store, universe.graph.requested)
@@ -136,6 +138,27 @@ class OnAnIndex(RuleBasedStateMachine):
         assert built.report.targets == len(universe.graph.actions)
         assert set(built.report.cached) | set(built.report.recomputed) == set(universe.graph.actions)
         assert len(built.report.cached) + len(built.report.recomputed) == built.report.targets
+
+        self._look_quickly(pattern, principal)
+
+    @rule(
+        pattern=st.sampled_from(
+            ["//dossier:...", "//dossier:all", "//baseline:all", "//dossier:S-1", "//dossier:S-3/..."]
+        ),
+        principal=st.sampled_from([workspaces.READER, "other"]),
+    )
+    def look_quickly(self, pattern, principal):
+        self._look_quickly(pattern, principal)
+
+    def _look_quickly(self, pattern, principal):
+        """What the index alone calls done is done."""
+        found = quick_look(self.root, self.store, self.index, pattern, principal=principal)
+        if found is None:
+            return
+        universe = load_universe(self.root, [pattern], principal=principal)
+        states = target_states(universe, self.store, universe.graph.requested)
+        assert all(state.state.current for state in states.values())
+        assert sorted(label for one in found.standing for label in one.labels()) == sorted(universe.graph.actions)
 
 
 TestOnAnIndex = OnAnIndex.TestCase
@@ -180,6 +203,79 @@ def test_a_null_build_opens_no_document_and_no_manifest(root, store, tmp_path, m
     assert [type(event) for event in built.events] == [BuildStarted, BuildFinished]
     assert built.report.targets == len(built.report.cached) == 10
     assert sorted(built.report.cached) == sorted(load_universe(root, ["//dossier:..."]).graph.actions)
+
+
+def settle(root, store, index, *patterns) -> None:
+    """Build until all that was looked at is older than a tick."""
+    for _ in range(2):
+        run_build(root, store, *patterns, index=index)
+        wait_a_tick()
+    run_build(root, store, *patterns, index=index)
+
+
+def test_a_quick_look_opens_only_the_index_and_is_what_a_build_finds(root, store, tmp_path, monkeypatch):
+    settle(root, store, tmp_path / "index")
+    names = opened(monkeypatch)
+    for pattern, count, alone in [
+        ("//dossier:...", 10, ()),
+        ("//dossier:all", 10, ()),
+        ("//dossier:S-2", 5, ("//dossier:S-2/root",)),
+        ("//dossier:S-2/root", 5, ("//dossier:S-2/root",)),
+        ("//dossier:S-2/...", 5, ()),
+    ]:
+        found = quick_look(root, store, tmp_path / "index", pattern)
+        assert (len(Cached((), found.standing)), found.alone) == (count, alone)
+        assert (found.principal, found.toolchain) == (workspaces.READER, "fake")
+    assert {Path(name).suffix for name in names} <= {".index"}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["//baseline:all", "//...", "//nothing:all", "//dossier:S-9", "//dossier:S-1/leaf-00", "//corpus:S-1/D-00"],
+)
+def test_a_quick_look_does_not_answer_what_it_does_not_know(root, store, tmp_path, pattern):
+    settle(root, store, tmp_path / "index")
+    assert quick_look(root, store, tmp_path / "index", pattern) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: workspaces.set_prompt(root, "map-v1", "Another."),
+        lambda root: workspaces.set_fan_in(root, 3),
+        lambda root: (root / "BUILD.toml").touch(),
+        lambda root: (root / "corpus/dossiers/S-2/documents/D-00.v1.txt").unlink(),
+        lambda root: workspaces.withdraw(root, "S-2", "D-00"),
+        lambda root: workspaces.make_dossier(root, "S-4", 1),
+    ],
+)
+def test_a_quick_look_sees_every_kind_of_change(root, store, tmp_path, change):
+    settle(root, store, tmp_path / "index")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is not None
+    change(root)
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
+
+
+def test_a_quick_look_under_another_toolchain_or_principal_finds_nothing(root, store, tmp_path):
+    settle(root, store, tmp_path / "index")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all", toolchain="other") is None
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all", principal="other") is None
+
+
+def test_declarations_changed_in_the_tick_of_the_look_are_never_trusted(root, store, tmp_path):
+    run_build(root, store, index=tmp_path / "index")
+    wait_a_tick()
+    workspaces.set_prompt(root, "map-v1", "First.")
+    run_build(root, store, index=tmp_path / "index")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
+    settle(root, store, tmp_path / "index")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is not None
+
+
+def test_an_index_of_other_code_is_not_believed(root, store, tmp_path, monkeypatch):
+    settle(root, store, tmp_path / "index")
+    monkeypatch.setattr(quick, "code_print", lambda: b"other")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
 
 
 def wait_a_tick() -> None:

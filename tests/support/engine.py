@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from gsum.engine.build import Build, BuildOptions, BuildReport
 from gsum.engine.events import AnyEvent, Event
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.index.consulting import consult
+from gsum.engine.index.quick import NothingToDo, candidate, nothing_to_do
 from gsum.engine.inputs import decode_result
 from gsum.engine.scheduler import Clock
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
@@ -71,8 +73,15 @@ def run_build(
     if index is None:
         universe = load_universe(root, asked, principal=principal, toolchain=toolchain)
     else:
+        since = time.time_ns()
         consultation, universe = consult(
-            load_workspace(root), asked, principal=principal, toolchain=toolchain, folder=index, store=store
+            load_workspace(root),
+            asked,
+            principal=principal,
+            toolchain=toolchain,
+            folder=index,
+            store=store,
+            since_ns=since,
         )
     events: list[Event] = []
     chosen = executor or FakeExecutor()
@@ -106,3 +115,11 @@ def results(built: Built, store: Store) -> dict[str, Result]:
     keys = {label: keyed.key for label, keyed in built.universe.keys.actions.items()}
     entries = store.entries(list(keys.values()))
     return {label: decode_result(store.get_blob(entries[key].result)) for label, key in keys.items() if key in entries}
+
+
+def quick_look(
+    root: Path, store: Store, index: Path, *patterns: str, principal: str | None = None, toolchain: str | None = None
+) -> NothingToDo | None:
+    """Return what a null build finds by the index alone."""
+    found = candidate(root, index, principal)
+    return None if found is None else nothing_to_do(found, patterns, toolchain, store)
