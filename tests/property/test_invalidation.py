@@ -2,10 +2,12 @@
 
 After any edits an incremental build equals a clean one (keys, statuses, claims); what it ran is within the edited
 leaves and their ancestors, a set that the test works out by itself from slots and fan-in; a second build runs nothing.
+Between builds, what is shown is what a clean build would make now, or it is refused.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,8 +19,11 @@ from support import workspaces
 from support.engine import Built, results, run_build
 from support.fake_executor import FakeExecutor
 
+from gsum.engine.serving import NotServed, serve
+from gsum.engine.states import State
+from gsum.engine.universe import WorkspaceDocuments, load_universe
 from gsum.rules import manifest_edit
-from gsum.store.local import open_store
+from gsum.store.local import LocalStore, open_store
 
 READERS = (workspaces.READER, "other")
 DOSSIER = "S-1"
@@ -186,8 +191,6 @@ class Invalidation(RuleBasedStateMachine):
             file.touch()
 
     def _replace(self, pattern: str, line: str, *, after: str) -> None:
-        import re
-
         file = self.root / "BUILD.toml"
         text = file.read_text()
         found = re.search(rf"^{pattern}$", text, re.MULTILINE)
@@ -217,8 +220,29 @@ class Invalidation(RuleBasedStateMachine):
         else:  # parts that the root did not need may still be to run when asked for
             self.permitted[reader] = permitted - set(built.ran())
 
+    @rule(reader=st.sampled_from(READERS))
+    def show(self, reader):
+        label = f"{LABEL}root"
+        universe = load_universe(self.root, [label], principal=reader)
+        documents = WorkspaceDocuments(universe.workspace)
+        try:
+            served = serve(universe, self.store, documents, label)
+        except NotServed as refused:
+            assert refused.target.state in (State.STALE, State.NOT_BUILT)
+            assert self.permitted[reader] != set(), "nothing changed for this reader since the last build"
+            return
+        clean_store = self._clean_store()
+        try:
+            clean = run_build(self.root, clean_store, label, principal=reader)
+            assert served.result == results(clean, clean_store)[label]
+        finally:
+            clean_store.close()
+
+    def _clean_store(self) -> LocalStore:
+        return open_store(self.scratch / f"clean-{self.counter}-{len(list(self.scratch.iterdir()))}")
+
     def _compare_with_clean(self, built: Built, pattern: str, reader: str) -> None:
-        clean_store = open_store(self.scratch / f"clean-{self.counter}-{len(list(self.scratch.iterdir()))}")
+        clean_store = self._clean_store()
         try:
             clean = run_build(self.root, clean_store, pattern, principal=reader)
             ours, theirs = results(built, self.store), results(clean, clean_store)
@@ -236,8 +260,6 @@ class Invalidation(RuleBasedStateMachine):
         """The keys of a stranger are those of a world in which no document file exists."""
         if not self.root.exists():
             return
-        from gsum.engine.universe import load_universe
-
         before = load_universe(self.root, [f"//dossier:{DOSSIER}/..."], principal="stranger")
         documents = self.root / f"corpus/dossiers/{DOSSIER}/documents"
         documents.rename(documents.with_name("gone"))

@@ -278,6 +278,12 @@ def test_invalid_and_partial_children_make_a_valid_reduction_partial_and_ineligi
     assert TREE.resolve(ROOT, inputs_of(children=around), generated(answer_text([]))).status is Status.VALID
 
 
+def test_a_reduction_says_what_was_repaired() -> None:
+    written = f"```json\n{answer_text([([1], DELIVERY)])}\n```"
+    result = TREE.resolve(ROOT, inputs_of(children=[VALID_CHILD]), generated(written))
+    assert (result.status, result.repairs) == (Status.VALID, (JSON_FENCE,))
+
+
 def test_an_invalid_reduction_stays_invalid_over_invalid_children() -> None:
     result = TREE.resolve(ROOT, inputs_of(children=[child(Status.INVALID), VALID_CHILD]), generated("no"))
     assert (result.status, result.partial_because) == (Status.INVALID, ())
@@ -300,6 +306,8 @@ PART = {"subject": "P-01-00", "field": "site", "value": "25"}
         (Strength.PATTERN, PART, [2], False),
         (Strength.PATTERN, DELIVERY, [2], True),
         (Strength.PATTERN, DELIVERY, [3], False),
+        (Strength.PATTERN, DELIVERY, [2, 3], True),
+        (Strength.PATTERN, DELIVERY, [1, 3], False),
     ],
 )
 def test_what_a_strength_promises_is_checked_again_in_code(
