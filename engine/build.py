@@ -178,14 +178,16 @@ class Build:
                 self._emit(ActionCached(label, self._keys.actions[label].key))
 
     def _differences(self) -> tuple[Difference, ...]:
-        """Compare what ran with what the store serves for the same keys."""
+        """Compare what ran with what the store serves for the same keys, or holds for the same requests."""
         found = []
         done = self._scheduler.done
         entries = self._store.entries([self._keys.actions[label].key for label in done])
         for label, outcome in done.items():
             key = self._keys.actions[label].key
             entry = entries.get(key)
-            if entry is None:
+            if entry is None:  # never served under this key, yet its request may have been answered before
+                if label in self._scheduler.equivocal:
+                    found.append(Difference(label, key, ("generation",)))
                 continue
             served = decode_result(self._store.get_blob(entry.result))
             what = []

@@ -88,7 +88,7 @@ class Equivocation(Event, frozen=True):
 
 
 class Difference(Event, frozen=True):
-    """A full build's action differs from what the store serves for the same key, in `what`."""
+    """A full build's action differs from what the store serves for its key, or holds for its request, in `what`."""
 
     label: str
     key: Key

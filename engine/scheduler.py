@@ -89,6 +89,8 @@ class Scheduler:
         self._said: list[Event] = []
         self._apart: set[str] = set()
         """Labels of a full build whose results differ from what is served: they get no entry."""
+        self.equivocal: set[str] = set()
+        """Those of them whose own request gave another output than before."""
         self.done: dict[str, Outcome] = {}
         self.failed: dict[str, ActionFailed] = {}
         self.skipped: dict[str, str | None] = {}
@@ -222,7 +224,8 @@ class Scheduler:
             first_label = waiting.actions[0][0].label
             self._say(Equivocation(first_label, outcome.key, put.first, put.digest))
             if self._full:
-                self._apart.update(action.label for action, _ in waiting.actions)
+                self.equivocal.update(action.label for action, _ in waiting.actions)
+                self._apart |= self.equivocal
             else:
                 digest, generation = put.first, self._committer.load_generation(put.first)
         (action, inputs), *others = waiting.actions

@@ -221,6 +221,22 @@ def test_a_full_build_reports_differences_and_changes_nothing_that_is_served(roo
     assert run_build(root, store).ran() == ()
 
 
+def test_a_full_build_of_what_was_never_served_reports_that_its_requests_were_answered_otherwise(tmp_path, store):
+    root = workspaces.make_workspace(tmp_path / "small", {"S-1": 2})
+    run_build(root, store)
+    for document in ("D-00", "D-01"):  # new keys all over, and the old requests
+        number = int(document[-2:])
+        workspaces.edit_text(root, "S-1", document, workspaces.document_text("S-1", number) + "\n\n")
+    built = run_build(root, store, executor=FakeExecutor(answer=lambda _: '{"claims":[]}'), full=True)
+    leaves = [f"//dossier:S-1/{document}" for document in ("leaf-00", "leaf-01")]
+    assert [(found.label, found.what) for found in built.report.differences] == [
+        (label, ("generation",)) for label in leaves
+    ]
+    assert built.report.exit_code == 8
+    assert results(built, store) == {}
+    assert run_build(root, store).report.generated == ()
+
+
 def test_another_principal_shares_nothing(root, store):
     run_build(root, store)
     executor = FakeExecutor()
