@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from gsum.rules.loader import find_root
+from gsum.rules.root import find_root
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +54,7 @@ class Config(msgspec.Struct, frozen=True):
         """The workspace's root: as given, else the nearest one above the working directory.
 
         Raises:
-            DeclarationError: when there is none.
+            NoWorkspace: when there is none.
         """
         return find_root(self.cwd if self.workspace is None else self.cwd / self.workspace)
 

@@ -20,7 +20,8 @@ from gsum.rules.ingest import has_dossier, list_dossiers, load_dossier
 from gsum.rules.labels import Label, nearest, parse_label, unknown
 from gsum.rules.manifest import MANIFEST
 from gsum.rules.manifest_edit import Edit
-from gsum.rules.toml import DeclarationError, suggest
+from gsum.rules.nearest import suggest
+from gsum.rules.toml import DeclarationError
 from gsum.store.api import Store
 
 

@@ -8,7 +8,7 @@ from typing import Literal, cast
 import click
 import msgspec
 
-from gsum.cli.build import system_clock
+from gsum.cli.asked import system_clock
 from gsum.cli.context import current_config, options
 from gsum.cli.render import emit, emit_json
 from gsum.engine.experiment.sample import add_review

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from gsum.cli.build import system_clock
+from gsum.cli.asked import system_clock
 from gsum.cli.context import Config, current_config, options
 from gsum.cli.interrupts import Interrupts
 from gsum.cli.render import counted, duration, emit, emit_json, on_terminal, table

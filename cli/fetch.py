@@ -9,7 +9,7 @@ from gsum.cli.render import emit, emit_json, on_terminal
 from gsum.engine.llm.fetch import fetch_model
 from gsum.rules.config import LocalToolchain, ToolchainSection, Workspace
 from gsum.rules.loader import load_workspace
-from gsum.rules.toml import suggest
+from gsum.rules.nearest import suggest
 
 
 @click.command("fetch")

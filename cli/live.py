@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from gsum.cli.context import Config
+from gsum.cli.config import Config
 from gsum.cli.render import duration, emit
 from gsum.cli.reporting import event_line
 from gsum.engine.events import (

@@ -12,7 +12,7 @@ from typing import Protocol
 import click
 import msgspec
 
-from gsum.cli.context import Config
+from gsum.cli.config import Config
 from gsum.cli.render import counted, duration, emit, on_terminal, state_text
 from gsum.engine.events import ActionFailed, ActionFinished, Equivocation, Event
 

@@ -8,12 +8,12 @@ from typing import Any
 import click
 import msgspec
 
-from gsum.cli.context import Config
+from gsum.cli.config import Config
 from gsum.cli.render import counted, duration, emit, error_lines
 from gsum.cli.reporting import Tally
-from gsum.engine.build import BuildReport
 from gsum.engine.events import ActionFailed
 from gsum.engine.plan import Plan
+from gsum.engine.report import BuildReport
 from gsum.rules.graph import ActionGraph
 from gsum.store.records import ActionEntry, InvocationStatus
 

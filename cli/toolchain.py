@@ -16,7 +16,8 @@ from gsum.engine.executors.observe import observe_toolchain
 from gsum.engine.llm.pin import Change, pin_text
 from gsum.engine.llm.sources import ToolchainError
 from gsum.rules.config import LocalToolchain, Workspace
-from gsum.rules.loader import BUILD_FILE, load_workspace
+from gsum.rules.loader import load_workspace
+from gsum.rules.root import BUILD_FILE
 
 _DIFF_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Callable, Sequence
 
 import msgspec
 
+from gsum.engine.clock import Clock
 from gsum.engine.commit import Committer
 from gsum.engine.documents import Documents
 from gsum.engine.events import ActionCached, BuildFinished, BuildStarted, Difference, Event
@@ -15,50 +15,15 @@ from gsum.engine.executors.protocol import Executor
 from gsum.engine.inputs import InputReader, decode_result
 from gsum.engine.keys import KeySet
 from gsum.engine.plan import Plan
-from gsum.engine.scheduler import Clock, Scheduler
+from gsum.engine.report import BuildOptions, BuildReport, closed, new_invocation, opened
+from gsum.engine.scheduler import Scheduler
 from gsum.engine.standing import Cached, StandingDossier
 from gsum.rules.claims import Status
 from gsum.rules.config import Workspace
 from gsum.rules.graph import ActionGraph
 from gsum.store.api import Store
 from gsum.store.errors import ExitCode, StoreError
-from gsum.store.records import ActionEntry, How, InvocationRecord, InvocationStatus
-from gsum.store.version import VERSION
-
-REPORT_LISTS = ("recomputed", "generated", "cut_off", "ineligible", "pure", "failed", "skipped", "invalid")
-
-
-class BuildOptions(msgspec.Struct, frozen=True):
-    """What was asked of a build. `full` reads no entry and no stored generation."""
-
-    patterns: tuple[str, ...]
-    principal: str
-    toolchain: str
-    keep_going: bool = False
-    full: bool = False
-
-
-class BuildReport(msgspec.Struct, frozen=True):
-    """What a build did. Lists hold labels: closure = cached + recomputed + failed + skipped;
-    recomputed = generated + cut_off + ineligible + pure. `differences` is set by a full build.
-    """
-
-    invocation: str
-    status: InvocationStatus
-    exit_code: int
-    targets: int
-    cached: Cached
-    recomputed: tuple[str, ...]
-    generated: tuple[str, ...]
-    cut_off: tuple[str, ...]
-    ineligible: tuple[str, ...]
-    pure: tuple[str, ...]
-    failed: tuple[str, ...]
-    skipped: tuple[str, ...]
-    invalid: tuple[str, ...]
-    differences: tuple[Difference, ...]
-    new_tokens: int
-    seconds: float
+from gsum.store.records import ActionEntry, How, InvocationStatus
 
 
 def look_up(plan: Plan[ActionEntry], keys: KeySet, store: Store) -> None:
@@ -67,12 +32,6 @@ def look_up(plan: Plan[ActionEntry], keys: KeySet, store: Store) -> None:
         asked = {label: keys.actions[label].key for label in plan.unknown}
         entries = store.entries(list(dict.fromkeys(asked.values())))
         plan.answer({label: entries[key] for label, key in asked.items() if key in entries})
-
-
-def new_invocation(clock: Clock) -> str:
-    """Return a fresh invocation id: the time, then random hex, so that ids sort by start."""
-    digits = "".join(character for character in clock.now() if character.isdigit())[:14]
-    return f"{digits}-{secrets.token_hex(4)}"
 
 
 class Build:
@@ -124,16 +83,7 @@ class Build:
     def run(self) -> BuildReport:
         """Build, and record the invocation whatever happens to it."""
         started = self._clock.monotonic()
-        record = InvocationRecord(
-            id=self.invocation,
-            started=self._clock.now(),
-            patterns=self._options.patterns,
-            principal=self._options.principal,
-            toolchain=self._options.toolchain,
-            full=self._options.full,
-            version=VERSION,
-            targets=self._targets,
-        )
+        record = opened(self.invocation, self._clock.now(), self._options, self._targets)
         self._store.begin(record)
         try:
             report = self._run(started)
@@ -143,7 +93,7 @@ class Build:
             with contextlib.suppress(StoreError):
                 self._store.finish(msgspec.structs.replace(record, status=status))
             raise
-        self._store.finish(_closed(record, report))
+        self._store.finish(closed(record, report))
         return report
 
     def _run(self, started: float) -> BuildReport:
@@ -260,15 +210,3 @@ class Build:
         if invalid:
             return InvocationStatus.FAILED, int(ExitCode.INVALID)
         return InvocationStatus.OK, int(ExitCode.OK)
-
-
-def _closed(record: InvocationRecord, report: BuildReport) -> InvocationRecord:
-    return msgspec.structs.replace(
-        record,
-        status=report.status,
-        exit_code=report.exit_code,
-        seconds=report.seconds,
-        cached=len(report.cached),
-        lists={name: getattr(report, name) for name in REPORT_LISTS},
-        new_tokens=report.new_tokens,
-    )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from gsum.engine.clock import Clock
 from gsum.engine.commit import Committer, Done, request_preimage
 from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, ActionStarted, Equivocation, Event
 from gsum.engine.executors.protocol import ExecRequest, Executor, Failed, Generated
@@ -31,13 +32,6 @@ from gsum.store.records import Generation, How
 POLL_SECONDS = 0.1
 GROUP = 256
 """Most actions of one commit: what a kill may cost that was ready and not yet finished."""
-
-
-class Clock(msgspec.Struct, frozen=True):
-    """Where times come from: `now` in ISO 8601 UTC, `monotonic` in seconds."""
-
-    now: Callable[[], str]
-    monotonic: Callable[[], float]
 
 
 class Waiting(msgspec.Struct):

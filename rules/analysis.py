@@ -17,8 +17,9 @@ from gsum.rules.gold_files import FileGolds, Golds, gold_snapshot
 from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, outline, read_survey, survey
 from gsum.rules.labels import Extent, Label, LabelError, Pattern, nearest, parse_pattern, unknown
+from gsum.rules.nearest import suggest
 from gsum.rules.snapshot import Snapshot
-from gsum.rules.toml import DeclarationError, suggest
+from gsum.rules.toml import DeclarationError
 from gsum.rules.visibility import audited, check_graph, check_package
 
 Lister = Callable[[Workspace, str], Sequence[str]]

@@ -16,7 +16,8 @@ from gsum.rules.config import (
     ToolchainSection,
 )
 from gsum.rules.locate import Path, Point
-from gsum.rules.toml import TomlText, dotted, suggest
+from gsum.rules.nearest import suggest
+from gsum.rules.toml import TomlText, dotted
 
 
 def check_schema(text: TomlText, at: Path, schema: SchemaSection) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gsum.rules.toml import nearest as _nearest
+from gsum.rules.nearest import nearest as _nearest
 from gsum.store.errors import ExitCode, GsumError
 
 RESERVED = ("prompt", "schema", "toolchain")

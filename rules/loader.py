@@ -5,7 +5,6 @@ After it every name that is used is declared. It opens no document and no manife
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -32,13 +31,13 @@ from gsum.rules.config import (
 from gsum.rules.labels import PACKAGE_SEGMENT, RESERVED
 from gsum.rules.locate import Path as TomlPath
 from gsum.rules.locate import Point
-from gsum.rules.toml import DeclarationError, TomlText, decode, dotted, suggest
+from gsum.rules.nearest import suggest
+from gsum.rules.root import BUILD_FILE
+from gsum.rules.toml import DeclarationError, TomlText, decode, dotted
 
-BUILD_FILE = "BUILD.toml"
 PROMPT_MAX_BYTES = 1_048_576
 
 V = TypeVar("V")
-_WORKSPACE = re.compile(rb"^[ \t]*(?:\[[ \t]*workspace[ \t]*\]|workspace[ \t]*[.=])", re.MULTILINE)
 
 
 class _Unit(msgspec.Struct, frozen=True):
@@ -50,27 +49,6 @@ class _Unit(msgspec.Struct, frozen=True):
 
     def full(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder else name
-
-
-def find_root(start: Path) -> Path:
-    """Return the nearest folder at or above `start` whose BUILD.toml has a `[workspace]`.
-
-    Raises:
-        DeclarationError: if there is none.
-    """
-    start = start.absolute()
-    for folder in (start, *start.parents):
-        file = folder / BUILD_FILE
-        try:
-            if file.is_file() and _WORKSPACE.search(file.read_bytes()):
-                return folder
-        except OSError:
-            continue
-    raise DeclarationError(
-        f"no `{BUILD_FILE}` with a `[workspace]` here or above",
-        facts={"looked from": str(start)},
-        hint="change to a workspace, or name it with `--workspace DIR`",
-    )
 
 
 def load_workspace(root: Path) -> Workspace:

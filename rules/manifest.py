@@ -13,7 +13,8 @@ import msgspec
 from gsum.rules import paths
 from gsum.rules.config import NonEmpty, Section
 from gsum.rules.locate import Point
-from gsum.rules.toml import TomlText, decode, suggest
+from gsum.rules.nearest import suggest
+from gsum.rules.toml import TomlText, decode
 
 MANIFEST = "dossier.toml"
 

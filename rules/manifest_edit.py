@@ -14,7 +14,8 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
 from gsum.rules.manifest import MANIFEST, DocumentSection, ManifestFile, Reader
-from gsum.rules.toml import DeclarationError, TomlText, decode, suggest
+from gsum.rules.nearest import suggest
+from gsum.rules.toml import DeclarationError, TomlText, decode
 from gsum.store.errors import ExitCode, GsumError
 
 Entry = MutableMapping[str, Any]

@@ -5,16 +5,15 @@ Used for BUILD.toml and dossier.toml alike.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 
 from gsum.rules.locate import Path, Point, Span, excerpt, find
+from gsum.rules.nearest import suggest
 from gsum.rules.shape import choices, field_names, full_path
 from gsum.store.errors import ExitCode, GsumError
 
@@ -69,24 +68,6 @@ def decode(source: TomlText, kind: type[T]) -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise _invalid(source, data, kind, str(error)) from None
-
-
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate most like `name`, or None where none is near."""
-    pool = sorted(set(candidates))
-    folded = {candidate.casefold(): candidate for candidate in pool}
-    if name.casefold() in folded:
-        return folded[name.casefold()]
-    return next(iter(difflib.get_close_matches(name, pool, 1, 0.6)), None)
-
-
-def suggest(name: str, candidates: Iterable[str], noun: str) -> str:
-    """Return a hint: the nearest candidate, or the list of them."""
-    pool = sorted(set(candidates))
-    close = nearest(name, pool)
-    if close is not None:
-        return f"did you mean `{close}`?"
-    return f"{noun}: " + ", ".join(f"`{candidate}`" for candidate in pool) if pool else f"{noun}: none is declared"
 
 
 def dotted(path: Path) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gsum.engine.clock import Clock
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.experiment.budget import Budget, BudgetedExecutor
 from gsum.engine.experiment.progress import Progress, Work
@@ -25,7 +26,6 @@ from gsum.engine.experiment.records import (
 from gsum.engine.experiment.scratch import apply_step, copy_workspace
 from gsum.engine.experiment.setup import Scenario, Setup, Stage
 from gsum.engine.experiment.stages import Host, StageRunner
-from gsum.engine.scheduler import Clock
 from gsum.rules.analysis import analyse
 from gsum.rules.config import Workspace
 from gsum.rules.loader import load_workspace

@@ -14,9 +14,9 @@ from gsum.engine.experiment.edits import Declare, Step, edit_build_file, edit_ma
 from gsum.engine.experiment.records import write_whole
 from gsum.rules.config import AuditPackage, BuildFile, PromptFile, SubBuildFile, Visibility, Workspace
 from gsum.rules.gold_files import gold_path
-from gsum.rules.loader import BUILD_FILE
 from gsum.rules.manifest import MANIFEST
 from gsum.rules.paths import join, real_path
+from gsum.rules.root import BUILD_FILE
 from gsum.rules.toml import DeclarationError, TomlText, decode
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import blob_digest

@@ -16,7 +16,8 @@ from gsum.rules.config import AuditPackage, ExtractPackage, SummaryTreePackage, 
 from gsum.rules.files import decode_text, read_bytes
 from gsum.rules.ingest import list_dossiers
 from gsum.rules.labels import LabelError
-from gsum.rules.toml import DeclarationError, TomlText, suggest
+from gsum.rules.nearest import suggest
+from gsum.rules.toml import DeclarationError, TomlText
 from gsum.rules.visibility import audited, check_package
 from gsum.store.digests import RecordKind, blob_digest, preimage_of
 

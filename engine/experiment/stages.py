@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from gsum.engine.build import Build, BuildOptions, look_up
+from gsum.engine.build import Build, look_up
+from gsum.engine.clock import Clock
 from gsum.engine.events import ActionFailed, Event
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.experiment.budget import BudgetSpent
@@ -35,7 +36,7 @@ from gsum.engine.experiment.records import (
 from gsum.engine.experiment.setup import Setup, Stage
 from gsum.engine.experiment.trees import audits_of, compare, counters_of, nodes_of, times_of
 from gsum.engine.plan import Plan
-from gsum.engine.scheduler import Clock
+from gsum.engine.report import BuildOptions
 from gsum.engine.serving import NotServed, serve
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 from gsum.rules.audit import Audit

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from support.fake_executor import FakeExecutor
 
-from gsum.engine.build import Build, BuildOptions, BuildReport
+from gsum.engine.build import Build
+from gsum.engine.clock import Clock
 from gsum.engine.events import AnyEvent, Event
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.index.consulting import consult
 from gsum.engine.index.quick import NothingToDo, candidate, nothing_to_do
 from gsum.engine.inputs import decode_result
-from gsum.engine.scheduler import Clock
+from gsum.engine.report import BuildOptions, BuildReport
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 from gsum.rules.claims import Result
 from gsum.rules.loader import load_workspace

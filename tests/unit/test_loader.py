@@ -9,7 +9,8 @@ import pytest
 from support.workspaces import edit_build, make_workspace, write_text
 
 from gsum.rules.config import CommandToolchain, SummaryTreePackage, Visibility
-from gsum.rules.loader import find_root, load_workspace
+from gsum.rules.loader import load_workspace
+from gsum.rules.root import find_root
 from gsum.rules.toml import DeclarationError
 
 LOCAL = """
@@ -282,7 +283,7 @@ def test_a_broken_root_is_still_the_root(root):
 
 def test_no_workspace_above_is_an_error(tmp_path):
     write_text(tmp_path / "BUILD.toml", "# [workspace]\n")
-    with pytest.raises(DeclarationError, match=r"no `BUILD.toml` with a `\[workspace\]` here or above") as caught:
+    with pytest.raises(NoWorkspace, match=r"no `BUILD.toml` with a `\[workspace\]` here or above") as caught:
         find_root(tmp_path)
     assert caught.value.exit_code == 3
 

@@ -1,0 +1,32 @@
+"""What `gsum build` was asked, and what both of its ways need: the clock, the place of the index."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from gsum.cli.config import Config
+from gsum.engine.clock import Clock
+
+INDEX_FOLDER = "index"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """The arguments of one build."""
+
+    patterns: tuple[str, ...]
+    keep_going: bool
+    full: bool
+
+
+def index_folder(config: Config, root: Path) -> Path:
+    """Return the folder of the stat index: in the store."""
+    return config.store_folder(root) / INDEX_FOLDER
+
+
+def system_clock() -> Clock:
+    """Return the clock of this machine."""
+    return Clock(lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), time.monotonic)

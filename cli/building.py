@@ -1,0 +1,138 @@
+"""A build that may have something to do: analysis, engine and executors put together, and the dry run of one."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from gsum.cli.asked import Asked, index_folder, system_clock
+from gsum.cli.context import Config, open_universe, reading_store, writing_store
+from gsum.cli.forecasting import forecast_lines
+from gsum.cli.render import emit, emit_json
+from gsum.cli.reporting import Reporter, Tally
+from gsum.cli.summary import dry_run_document, print_dry_run
+from gsum.engine.build import Build, look_up
+from gsum.engine.events import Event
+from gsum.engine.executors.make import make_executor
+from gsum.engine.executors.protocol import Executor
+from gsum.engine.forecast.account import Accountant
+from gsum.engine.forecast.now import plan_forecast
+from gsum.engine.index.consulting import Consultation, consult
+from gsum.engine.plan import Plan
+from gsum.engine.report import BuildOptions, BuildReport
+from gsum.engine.universe import Universe, WorkspaceDocuments, universe_of
+from gsum.rules.config import LocalToolchain, Workspace
+from gsum.rules.loader import load_workspace
+from gsum.store.api import Store
+from gsum.store.records import ActionEntry
+
+
+def build(
+    config: Config, asked: Asked, listeners: tuple[Reporter, Tally], interrupted: Callable[[], bool]
+) -> tuple[BuildReport, tuple[str, ...]]:
+    """Build, and return the report with the labels that were asked for (of a null build: none)."""
+
+    def emit_event(event: Event) -> None:
+        for listener in (*listeners, accountant):
+            listener.event(event)
+
+    root, since_ns = config.root, time.time_ns()
+    workspace = load_workspace(root)
+    with writing_store(config, root) as store:
+        consultation, universe = _universe(config, workspace, asked, store, since_ns)
+        options_given = BuildOptions(
+            patterns=asked.patterns,
+            principal=universe.principal,
+            toolchain=config.toolchain or workspace.section.default_toolchain,
+            keep_going=asked.keep_going,
+            full=asked.full,
+        )
+        accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
+        with _executors(config, universe) as executor_for:
+            build = Build(
+                workspace=workspace,
+                graph=universe.graph,
+                keys=universe.keys,
+                store=store,
+                documents=WorkspaceDocuments(workspace),
+                executor_for=executor_for,
+                emit=emit_event,
+                interrupted=interrupted,
+                clock=system_clock(),
+                options=options_given,
+                standing=consultation.standing if consultation else (),
+            )
+            try:
+                report = build.run()
+            finally:
+                listeners[0].close()
+        if consultation is not None:
+            consultation.tell(universe.graph, build.served(report), report.invocation)
+        return report, universe.graph.requested or (consultation.alone if consultation else ())
+
+
+def _universe(
+    config: Config, workspace: Workspace, asked: Asked, store: Store, since_ns: int
+) -> tuple[Consultation | None, Universe]:
+    """Analyse what is asked for: all of it for a full build, else what does not stand by the index."""
+    if asked.full:
+        return None, universe_of(workspace, asked.patterns, principal=config.principal, toolchain=config.toolchain)
+    return consult(
+        workspace,
+        asked.patterns,
+        principal=config.principal,
+        toolchain=config.toolchain,
+        folder=index_folder(config, config.root),
+        store=store,
+        since_ns=since_ns,
+    )
+
+
+@contextlib.contextmanager
+def _executors(config: Config, universe: Universe) -> Iterator[Callable[[str], Executor]]:
+    """Give executors by toolchain name, each made once, all closed at the end."""
+    made: dict[str, Executor] = {}
+    workspace = universe.workspace
+
+    def executor_for(name: str) -> Executor:
+        if name not in made:
+            toolchain = workspace.toolchains[name]
+            numerics = workspace.numerics[toolchain.numerics] if isinstance(toolchain, LocalToolchain) else None
+            made[name] = make_executor(
+                toolchain,
+                numerics,
+                cache_dir=config.cache_dir,
+                workspace_root=config.root,
+                name=name,
+                environ=config.environ,
+            )
+        return made[name]
+
+    try:
+        yield executor_for
+    finally:
+        for executor in made.values():
+            executor.close()
+
+
+def dry_run(config: Config, patterns: tuple[str, ...], *, full: bool) -> int:
+    """Plan and say what would run; the store is only read."""
+    universe = open_universe(config, patterns)
+    plan: Plan[ActionEntry] = Plan(universe.graph)
+    with reading_store(config, config.root) as store:
+        if full:
+            while plan.unknown:
+                plan.answer({})
+        else:
+            look_up(plan, universe.keys, store)
+        expected = plan_forecast(universe, store, plan.to_run, full=full)
+    if config.json:
+        emit_json("build", {**dry_run_document(universe.graph, plan), "forecast": msgspec.to_builtins(expected)})
+    else:
+        print_dry_run(config, universe.graph, plan)
+        for line in forecast_lines(expected):
+            emit(config, line)
+    return 0

@@ -1,0 +1,81 @@
+"""What was asked of a build, what it did, and its record for the journal. Pure but for the random part of an id."""
+
+from __future__ import annotations
+
+import secrets
+
+import msgspec
+
+from gsum.engine.clock import Clock
+from gsum.engine.events import Difference
+from gsum.engine.standing import Cached
+from gsum.store.records import InvocationRecord, InvocationStatus
+from gsum.store.version import VERSION
+
+REPORT_LISTS = ("recomputed", "generated", "cut_off", "ineligible", "pure", "failed", "skipped", "invalid")
+
+
+class BuildOptions(msgspec.Struct, frozen=True):
+    """What was asked of a build. `full` reads no entry and no stored generation."""
+
+    patterns: tuple[str, ...]
+    principal: str
+    toolchain: str
+    keep_going: bool = False
+    full: bool = False
+
+
+class BuildReport(msgspec.Struct, frozen=True):
+    """What a build did. Lists hold labels: closure = cached + recomputed + failed + skipped;
+    recomputed = generated + cut_off + ineligible + pure. `differences` is set by a full build.
+    """
+
+    invocation: str
+    status: InvocationStatus
+    exit_code: int
+    targets: int
+    cached: Cached
+    recomputed: tuple[str, ...]
+    generated: tuple[str, ...]
+    cut_off: tuple[str, ...]
+    ineligible: tuple[str, ...]
+    pure: tuple[str, ...]
+    failed: tuple[str, ...]
+    skipped: tuple[str, ...]
+    invalid: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    new_tokens: int
+    seconds: float
+
+
+def new_invocation(clock: Clock) -> str:
+    """Return a fresh invocation id: the time, then random hex, so that ids sort by start."""
+    digits = "".join(character for character in clock.now() if character.isdigit())[:14]
+    return f"{digits}-{secrets.token_hex(4)}"
+
+
+def opened(invocation: str, started: str, options: BuildOptions, targets: int) -> InvocationRecord:
+    """Return the record of an invocation that starts."""
+    return InvocationRecord(
+        id=invocation,
+        started=started,
+        patterns=options.patterns,
+        principal=options.principal,
+        toolchain=options.toolchain,
+        full=options.full,
+        version=VERSION,
+        targets=targets,
+    )
+
+
+def closed(record: InvocationRecord, report: BuildReport) -> InvocationRecord:
+    """Return the record of an invocation that ended with a report."""
+    return msgspec.structs.replace(
+        record,
+        status=report.status,
+        exit_code=report.exit_code,
+        seconds=report.seconds,
+        cached=len(report.cached),
+        lists={name: getattr(report, name) for name in REPORT_LISTS},
+        new_tokens=report.new_tokens,
+    )
