@@ -10,7 +10,7 @@ from support.workspaces import edit_build, make_workspace, write_text
 
 from gsum.rules.config import CommandToolchain, SummaryTreePackage, Visibility
 from gsum.rules.loader import load_workspace
-from gsum.rules.root import find_root
+from gsum.rules.root import NoWorkspace, find_root
 from gsum.rules.toml import DeclarationError
 
 LOCAL = """
