@@ -91,7 +91,7 @@ Exit codes:
   0  ok                        6    model or toolchain
   1  an action failed          7    a requested target is INVALID
   2  usage                     8    not reproducible
-  3  declarations or labels    9    budget reached
+  3  declarations or gold      9    budget reached
   4  stale or not built        10   damage found
   5  store                     130  interrupted
   70 a bug in gsum             141  the reader of the output went away
