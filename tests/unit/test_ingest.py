@@ -237,6 +237,17 @@ def test_a_text_that_changed_since_the_snapshot_is_refused(root):
         read_text(workspace, before, "D-0")
 
 
+def test_a_text_that_became_a_link_out_of_the_workspace_is_refused_whatever_it_holds(root, tmp_path):
+    before = taken(root)
+    file = root / before.paths["D-0"]
+    (tmp_path / "elsewhere").write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SourceChanged) as caught:
+        read_text(load_workspace(root), before, "D-0")
+    assert "leads outside the workspace" in caught.value.facts["now"]
+
+
 def test_an_unreadable_documents_text_can_not_be_asked_for(root):
     withdraw(root, "S-1", "D-1")
     with pytest.raises(KeyError):

@@ -53,6 +53,9 @@ def test_heights_are_the_longest_chain_above():
     graph = make_graph(chain, ["top"])
     assert heights(graph, ("a", "b", "mid", "top")) == {"a": 2, "b": 1, "mid": 1, "top": 0}
     assert heights(graph, ("a", "b")) == {"a": 0, "b": 0}
+    # The shorter of two ways up is met last: the longer one counts.
+    ways = {"a": (), "low": ("a",), "deep": ("a",), "mid": ("deep",), "top": ("low", "mid")}
+    assert heights(make_graph(ways, ["top"]), tuple(ways)) == {"a": 3, "low": 1, "deep": 2, "mid": 1, "top": 0}
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from support.workspaces import READER, edit_build, edit_manifest, make_workspace, set_reader, write_text
 
@@ -116,6 +117,19 @@ def test_a_graph_is_checked_whatever_a_rule_emitted(root):
     assert caught.value.facts["path"] == (
         "//dossier:S-1/root → //dossier:S-1/reduce-00 → //dossier:S-1/leaf-00 → corpus/labels/S-1.json → //labels"
     )
+
+
+def test_analysis_checks_the_graph_whatever_a_rule_emitted(root):
+    class Leaking:
+        name, version = "leaking", 1
+
+        def expand(self, name, package, snapshot, toolchain):
+            leaf, top = f"//{name}:S-1/leaf-00", _parent(f"//{name}:S-1/root", f"//{name}:S-1/leaf-00")
+            gold = msgspec.structs.replace(top, label=leaf, children=(), path="corpus/labels/S-1.json")
+            return gold, top
+
+    with pytest.raises(VisibilityError):
+        analyse(load_workspace(root), ["//dossier:S-1"], rules={"summary_tree": Leaking()})
 
 
 def _parent(label: str, child: str) -> Action:
