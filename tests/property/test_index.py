@@ -377,6 +377,22 @@ def test_another_store_with_the_same_index_folder_is_not_believed(root, store, t
         assert len(run_build(root, other, index=tmp_path / "index").ran()) == 10
 
 
+def test_a_store_put_back_to_an_earlier_state_is_not_believed(root, tmp_path):
+    kept, backup, index = tmp_path / "kept", tmp_path / "backup", tmp_path / "index"
+    with open_store(kept) as store:
+        settle(root, store, index)
+    shutil.copytree(kept, backup)
+    workspaces.activate(root, "S-2", "D-03", "2")
+    with open_store(kept) as store:
+        settle(root, store, index)
+        assert quick_look(root, store, index, "//dossier:all") is not None
+    shutil.rmtree(kept)
+    backup.rename(kept)
+    with open_store(kept) as store:
+        assert quick_look(root, store, index, "//dossier:all") is None
+        assert run_build(root, store, index=index).ran() == ("leaf-03", "root")
+
+
 def test_an_invalid_result_never_stands(root, store, tmp_path):
     for _ in range(3):
         broken = FakeExecutor(answer=lambda request: "no json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 
@@ -257,6 +258,44 @@ def test_two_leaves_with_the_same_request_call_the_model_once(root, tmp_path, st
     assert built.report.targets == 32
     assert len(built.report.generated) == 16
     assert len(built.report.cut_off) == 16
+
+
+class Watched:
+    """A store that notes for each generation put whether its transaction is durable, and how each one was opened."""
+
+    def __init__(self, store):
+        self._store = store
+        self._open: list[bool] = []
+        self.opened: list[bool] = []
+        self.generations: list[bool] = []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    @contextlib.contextmanager
+    def transaction(self, *, durable=False):
+        self._open.append(durable)
+        self.opened.append(durable)
+        try:
+            with self._store.transaction(durable=durable):
+                yield
+        finally:
+            self._open.pop()
+
+    def put_generation(self, *arguments):
+        self.generations.append(any(self._open))
+        return self._store.put_generation(*arguments)
+
+
+def test_a_generation_is_committed_durably_and_what_costs_no_call_is_not(root, store):
+    watched = Watched(store)
+    run_build(root, watched)
+    assert watched.generations == [True] * 16
+    workspaces.edit_text(root, "S-1", "D-11", workspaces.document_text("S-1", 11) + "\n\n")
+    watched = Watched(store)
+    assert run_build(root, watched).report.cut_off
+    assert watched.generations == []
+    assert not any(watched.opened)
 
 
 def test_the_journal_holds_the_events_and_the_record(root, store):
