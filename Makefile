@@ -5,14 +5,20 @@ BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PACKAGES = cli corpus engine rules store
 
+OLD_PYTHON = import sys; sys.exit("gsum needs Python 3.11 or later: make PYTHON=python3.11 …" \
+             if sys.version_info < (3, 11) else 0)
+
 .PHONY: demo test check mypy wheel clean
+.NOTPARALLEL:
 
 $(VENV)/.local: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(OLD_PYTHON)'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[local]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(OLD_PYTHON)'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[local,dev]'
 	@touch $@ $(VENV)/.local
@@ -41,4 +47,4 @@ wheel: $(VENV)/.dev
 	tests/packaging/check_wheel.sh $(BIN)/python
 
 clean:
-	rm -rf .venv .links build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .links build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

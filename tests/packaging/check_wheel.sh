@@ -14,7 +14,7 @@ mkdir "$scratch/source"
     tail -n 30 "$scratch/build.log"
     exit 1
 }
-python3 -m venv "$scratch/venv"
+"$python" -m venv "$scratch/venv"
 "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check -c "$root/constraints.txt" "$scratch"/dist/gsum-*.whl
 
 mkdir -p "$scratch/workspace/corpus/dossiers" "$scratch/workspace/corpus/labels"
