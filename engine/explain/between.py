@@ -13,7 +13,7 @@ from gsum.engine.events import ActionCached, ActionFailed, ActionFinished, Actio
 from gsum.engine.explain.causes import Reader
 from gsum.engine.explain.compare import Comparison
 from gsum.engine.explain.model import Cause, CauseKind, Explanation, Verdict
-from gsum.engine.explain.past import NoInvocation, find_invocation, own_invocations
+from gsum.engine.explain.past import NoInvocation, own_invocations, pick_invocation
 from gsum.engine.explain.reading import stored_record
 from gsum.engine.explain.records import Records
 from gsum.store.api import Store
@@ -28,8 +28,9 @@ def explain_between(store: Store, reader: Reader, principal: str, first: str, se
     Raises:
         NoInvocation: if one is not there, or nothing tells what the target was at that time.
     """
-    before, after = (find_invocation(store, principal, name) for name in (first, second))
-    old, new = (_known(store, principal, record, label) for record in (before, after))
+    builds = list(own_invocations(store, principal))
+    before, after = (pick_invocation(builds, principal, name) for name in (first, second))
+    old, new = (_known(store, builds, record, label) for record in (before, after))
     records = Records(lambda key: stored_record(store, key))
     was, now = old[label], new[label]
     if was == now:
@@ -45,12 +46,12 @@ def explain_between(store: Store, reader: Reader, principal: str, first: str, se
     )
 
 
-def _known(store: Store, principal: str, record: InvocationRecord, label: str) -> dict[str, Key]:
+def _known(store: Store, builds: Sequence[InvocationRecord], record: InvocationRecord, label: str) -> dict[str, Key]:
     """Return the keys of a target and of its dossier as of a build: as the newest build until then says."""
     group = label.rpartition("/")[0]
     found: dict[str, Key] = {}
     reached = False
-    for other in own_invocations(store, principal):
+    for other in builds:
         reached = reached or other.id == record.id
         if reached and other.toolchain == record.toolchain:
             for name, key in _keys(store, other).items():

@@ -23,6 +23,14 @@ RIGHTS = ("eligible", "access_revision")
 OPEN = ("id", "active", *RIGHTS)
 SCOPE = (*OPEN, *CONTENT)
 
+_NOTES = {
+    "rule_version": "this gsum's rule differs from the one that built it: no declaration changed",
+    "key_schema": "this gsum makes keys otherwise than the one that built it: no declaration changed",
+    "fan_in": "it decides which documents stand in one group",
+    "input_tokens": "a budget is part of the key even where no input reaches it",
+}
+"""Why a setting matters that a person may not have thought of."""
+
 _INPUT_TOKENS = {"map": "map_input_tokens", "reduce": "reduce_input_tokens"}
 _NAMED = {"toolchain": RecordKind.TOOLCHAIN, "prompt": RecordKind.PROMPT, "schema": RecordKind.SCHEMA}
 
@@ -71,7 +79,8 @@ def _setting(name: str, before: object | UnsetType, after: object | UnsetType, n
         shown = f"version of rule `{now.get('rule')}`"
     elif name == "key_schema":
         shown = "key schema"
-    return Cause(CauseKind.SETTING, shown.strip("`"), f"{shown}: {change_text(change)}", (change,))
+    text = f"{shown}: {change_text(change)}"
+    return Cause(CauseKind.SETTING, shown.strip("`"), text, (change,), note=_NOTES.get(name))
 
 
 def _source_causes(reader: Reader, label: str, before: Record, now: Record) -> list[Cause]:
@@ -133,7 +142,8 @@ def _content_cause(
     if not same(old["text"], new["text"]):
         words, details = _text_change(reader, label, old["text"], new["text"])
     text = f"document `{new['id']}`: {version}, {words}"
-    return Cause(CauseKind.DOCUMENT, subject, text, _below("source", content), details)
+    note = "a version's name is part of the key even where its text is the same" if words == "same text" else None
+    return Cause(CauseKind.DOCUMENT, subject, text, _below("source", content), details, note)
 
 
 def _text_change(reader: Reader, label: str, old: Digest, new: Digest) -> tuple[str, tuple[str, ...]]:

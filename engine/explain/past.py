@@ -67,7 +67,15 @@ def find_invocation(store: Store, principal: str, invocation: str | None) -> Inv
         if last is None:
             raise NoInvocation(f"nothing was built for principal `{principal}` yet", hint="gsum build PATTERN")
         return last
-    known = list(own)
+    return pick_invocation(list(own), principal, invocation)
+
+
+def pick_invocation(known: Sequence[InvocationRecord], principal: str, invocation: str) -> InvocationRecord:
+    """Return the one of a principal's invocations that an id, or an unambiguous beginning of one, names.
+
+    Raises:
+        NoInvocation: if there is none, or more than one.
+    """
     found = [record for record in known if record.id.startswith(invocation)]
     exact = [record for record in found if record.id == invocation]
     if len(exact or found) == 1:

@@ -85,6 +85,8 @@ def _deps(graph: TargetGraph, given: Arguments) -> frozenset[int]:
 def _rdeps(graph: TargetGraph, given: Arguments) -> frozenset[int]:
     above = reach(graph.rdeps, given.nodes[1])  # what the universe holds elsewhere need not be walked
     universe = reach(graph.deps, given.nodes[0] & above, within=above)
+    if given.depth is None:
+        return universe  # what leads down to x does so by nodes that are below itself, and so in the universe
     return reach(graph.rdeps, given.nodes[1], given.depth, within=universe)
 
 

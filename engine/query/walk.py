@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 Adjacency = Sequence[Sequence[int]]
 
 
 def reach(
-    edges: Adjacency, start: Iterable[int], depth: int | None = None, within: Container[int] | None = None
+    edges: Adjacency, start: Iterable[int], depth: int | None = None, within: frozenset[int] | None = None
 ) -> frozenset[int]:
     """Return the nodes that at most `depth` edges lead to from `start`, itself included.
 
     Nodes outside `within` are neither returned nor passed through.
     """
-    level = [node for node in start if within is None or node in within]
+    level = set(start) if within is None else within.intersection(start)
     seen = set(level)
     while level and (depth is None or depth > 0):
-        found: list[int] = []
-        for node in level:
-            for other in edges[node]:
-                if other not in seen and (within is None or other in within):
-                    seen.add(other)
-                    found.append(other)
-        level = found
+        level = set().union(*map(edges.__getitem__, level))
+        level -= seen
+        if within is not None:
+            level &= within
+        seen |= level
         depth = None if depth is None else depth - 1
     return frozenset(seen)
 

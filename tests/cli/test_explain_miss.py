@@ -88,6 +88,7 @@ def test_several_causes_are_each_listed_once(gsum: Gsum) -> None:
         "\n"
         "4. `reduce_input_tokens`: 3072 → 99\n"
         "   3 targets: reduce-00, reduce-01, root\n"
+        "   note: a budget is part of the key even where no input reaches it\n"
         "\n"
         "hint: gsum build //dossier:S-1/root\n"
     )
