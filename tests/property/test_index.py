@@ -138,7 +138,9 @@ class OnAnIndex(RuleBasedStateMachine):
         assert built.report.targets == len(universe.graph.actions)
         assert set(built.report.cached) | set(built.report.recomputed) == set(universe.graph.actions)
         assert len(built.report.cached) + len(built.report.recomputed) == built.report.targets
-
+        # Once more, a tick later: what was looked at is trusted from now on, and later edits must be seen all the same.
+        wait_a_tick()
+        run_build(self.root, self.store, pattern, principal=principal, index=self.index)
         self._look_quickly(pattern, principal)
 
     @rule(
@@ -375,6 +377,29 @@ def test_another_store_with_the_same_index_folder_is_not_believed(root, store, t
     run_build(root, store, index=tmp_path / "index")
     with open_store(tmp_path / "other") as other:
         assert len(run_build(root, other, index=tmp_path / "index").ran()) == 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('instruction = "List its facts."', 'instruction = "List all facts."'),
+        ('system = "Read a list of claims."', 'system = "Read claims."'),
+        ("fan_in = 4", "fan_in = 3"),
+        ("map_input_tokens = 2048", "map_input_tokens = 2047"),
+        ("fact_pattern", "max_length = 99\nfact_pattern"),
+        ('identity = "fake-1"', 'identity = "fake-2"'),
+        ('strength = "none"', 'strength = "schema", backend = "llguidance", version = "1"'),
+        ('default_toolchain = "fake"', 'default_toolchain = "fake"\nsalt = "x"'),
+    ],
+)
+def test_no_dossier_stands_under_changed_declarations(root, store, tmp_path, old, new):
+    settle(root, store, tmp_path / "index")
+    workspaces.edit_build(root, old, new)
+    assert quick_look(root, store, tmp_path / "index", "//dossier:...") is None
+    assert len(run_build(root, store, index=tmp_path / "index").ran()) >= 2
+    universe = load_universe(root, ["//dossier:..."])
+    states = target_states(universe, store, universe.graph.requested)
+    assert all(found.state.current for found in states.values())
 
 
 def test_a_store_put_back_to_an_earlier_state_is_not_believed(root, tmp_path):

@@ -6,11 +6,14 @@ import contextlib
 import itertools
 import json
 
+import msgspec
 import pytest
 from support import workspaces
 from support.engine import results, run_build
 from support.fake_executor import FakeExecutor
+from support.fake_model import generate
 
+from gsum.engine.commit import request_preimage
 from gsum.engine.events import (
     ActionCached,
     ActionFailed,
@@ -24,8 +27,10 @@ from gsum.engine.events import (
 )
 from gsum.engine.executors.protocol import FailureReason
 from gsum.rules.claims import Status
+from gsum.store.canonical import canonical_json
+from gsum.store.digests import blob_digest
 from gsum.store.local import open_store
-from gsum.store.records import How, InvocationStatus
+from gsum.store.records import Generation, How, InvocationStatus, StopReason
 
 LEAVES = tuple(f"leaf-{number:02}" for number in range(12))
 ALL = (*LEAVES, "reduce-00", "reduce-01", "reduce-02", "root")
@@ -171,10 +176,19 @@ def test_a_missing_model_is_exit_6(root, store):
     assert all(event.exit_code == 6 for event in built.of(ActionFailed))
 
 
+def test_failures_of_different_kinds_are_exit_1(root, store):
+    reasons = {"P-1-00 ": FailureReason.MODEL_MISSING, "P-1-05 ": FailureReason.CRASH}
+
+    def fail(request):
+        return next((reason for product, reason in reasons.items() if product in request.messages[-1].content), None)
+
+    built = run_build(root, store, executor=FakeExecutor(fails=fail), keep_going=True)
+    assert {event.exit_code for event in built.of(ActionFailed)} == {1, 6}
+    assert built.report.exit_code == 1
+
+
 def test_an_invalid_generation_is_kept_and_makes_ancestors_partial(root, store):
     def answer(request):
-        from support.fake_model import generate
-
         last = request.messages[-1].content
         return "no json" if "P-1-00 " in last and "[1] Reference" in last else generate(last)
 
@@ -258,6 +272,59 @@ def test_two_leaves_with_the_same_request_call_the_model_once(root, tmp_path, st
     assert built.report.targets == 32
     assert len(built.report.generated) == 16
     assert len(built.report.cut_off) == 16
+
+
+def test_an_observation_holds_what_the_executor_saw(root, store):
+    seen = {
+        "seconds": 1.5,
+        "device": "cpu",
+        "dtype": "float32",
+        "versions": {"model": "7"},
+        "settings": {"threads": 1},
+        "prompt_tokens": 11,
+        "prefilled": 8,
+        "reused": 3,
+        "forced": 5,
+        "sampled": 2,
+    }
+
+    class Seeing(FakeExecutor):
+        def wait(self, timeout):
+            return [msgspec.structs.replace(outcome, **seen) for outcome in super().wait(timeout)]
+
+    built = run_build(root, store, "//dossier:S-1/leaf-00", executor=Seeing())
+    entry = store.entries([built.universe.keys.actions["//dossier:S-1/leaf-00"].key]).popitem()[1]
+    (data,) = store.observations(entry.request)
+    observation = json.loads(data)
+    assert {name: observation[name] for name in seen} == seen
+    assert observation["request"] == entry.request
+    assert observation["generation"] == entry.generation
+    assert observation["invocation"] == built.report.invocation
+    (finished,) = built.of(ActionFinished)
+    assert (finished.prompt_tokens, finished.reused_tokens, finished.sampled_tokens) == (11, 3, 2)
+    assert finished.new_tokens == built.report.new_tokens == 7
+
+
+def test_of_two_builds_at_once_the_first_output_serves_both(root, store):
+    """Another build answers a leaf's request, otherwise, while ours is still generating."""
+    first = Generation((1,), '{"claims":[]}', StopReason.EOS)
+
+    def answer(request):
+        last = request.messages[-1].content
+        if "P-1-00 " in last and "[1] Reference" in last:
+            preimage = request_preimage(request)
+            store.put_record(preimage)
+            store.put_generation(preimage.key, canonical_json(first), b"{}")
+        return generate(last)
+
+    built = run_build(root, store, executor=FakeExecutor(answer=answer))
+    leaf = "//dossier:S-1/leaf-00"
+    assert [event.label for event in built.of(Equivocation)] == [leaf]
+    entry = store.entries([built.universe.keys.actions[leaf].key]).popitem()[1]
+    assert entry.generation == blob_digest(canonical_json(first))
+    assert results(built, store)[leaf].claims == ()
+    assert "P-1-00" not in str(results(built, store)["//dossier:S-1/root"].claims)
+    assert built.report.exit_code == 0
 
 
 class Watched:
