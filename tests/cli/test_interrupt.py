@@ -70,6 +70,7 @@ def test_two_signals_stop_at_once_and_leave_the_store_intact(tmp_path):
     gsum.model()
     document = gsum("build", "//dossier:S-1", "--json").document
     assert document["status"] == "ok"
+    assert gsum("log", "--json").document["invocations"][1]["status"] == "interrupted"
     assert len(document["cached"]) >= 1
     assert gsum.calls == before + len(document["generated"])
 

@@ -215,6 +215,24 @@ def test_an_interruption_keeps_what_is_finished(root, store):
     assert len(again.calls) == 16 - len(executor.calls)
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(KeyboardInterrupt, InvocationStatus.INTERRUPTED), (RuntimeError, InvocationStatus.FAILED)],
+)
+def test_a_build_that_is_cut_short_is_recorded_as_what_it_was(root, store, error, status):
+    class Stopped(FakeExecutor):
+        def wait(self, timeout):
+            if len(self.calls) >= 4:
+                raise error
+            return super().wait(timeout)
+
+    with pytest.raises(error):
+        run_build(root, store, executor=Stopped())
+    (record,) = store.invocations(1)
+    assert (record.status, record.exit_code) == (status, None)
+    assert len(run_build(root, store).report.cached) >= 4
+
+
 def test_a_full_build_calls_the_model_for_every_active_node_and_finds_no_difference(root, store):
     run_build(root, store)
     executor = FakeExecutor()
