@@ -158,10 +158,24 @@ class _Opening:
         if self._version(connection) == 0:
             raise StoreDamaged(self.path, "the database has no tables")
 
+    def _looked_at(self, connection: sqlite3.Connection) -> tuple[int, int, int, int]:
+        """Read what tells a store from other files, all of it as of one moment: another process may be making it."""
+        joins = connection.in_transaction
+        if not joins:
+            connection.execute("BEGIN")
+        try:
+            tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            version, owner, page = (
+                _pragma(connection, name) for name in ("user_version", "application_id", "page_size")
+            )
+            return tables, version, owner, page
+        finally:
+            if not joins and connection.in_transaction:
+                connection.execute("ROLLBACK")
+
     def _version(self, connection: sqlite3.Connection) -> int:
         """Return the schema version, 0 for an empty database; refuse what is newer, cut off or not ours."""
-        tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        version, owner, page = (_pragma(connection, name) for name in ("user_version", "application_id", "page_size"))
+        tables, version, owner, page = self._looked_at(connection)
         if not tables and not version and not owner:
             self._refuse_lost()
             return 0
