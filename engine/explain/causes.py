@@ -31,7 +31,7 @@ _NOTES = {
 }
 """Why a setting matters that a person may not have thought of."""
 
-_INPUT_TOKENS = {"map": "map_input_tokens", "reduce": "reduce_input_tokens"}
+INPUT_TOKENS = {"map": "map_input_tokens", "reduce": "reduce_input_tokens"}
 _NAMED = {"toolchain": RecordKind.TOOLCHAIN, "prompt": RecordKind.PROMPT, "schema": RecordKind.SCHEMA}
 
 
@@ -74,7 +74,7 @@ def _setting(name: str, before: object | UnsetType, after: object | UnsetType, n
     change = FieldChange((name,), before, after)
     shown = f"`{name}`"
     if name == "input_tokens":
-        shown = f"`{_INPUT_TOKENS.get(str(now.get('kind')), name)}`"
+        shown = f"`{INPUT_TOKENS.get(str(now.get('kind')), name)}`"
     elif name == "rule_version":
         shown = f"version of rule `{now.get('rule')}`"
     elif name == "key_schema":

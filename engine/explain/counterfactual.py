@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from gsum.engine.explain.causes import Reader
+from gsum.engine.explain.causes import INPUT_TOKENS, Reader
 from gsum.engine.explain.fields import same
 from gsum.engine.explain.model import Cause, CauseKind, Counterfactual, FieldChange
+from gsum.engine.explain.named import SHORT
 from gsum.engine.explain.records import Records, Shape, same_shape
 from gsum.engine.keys import ActionPreimage, LeafPerimeter, NodePerimeter
 from gsum.rules.snapshot import Scope
@@ -74,11 +75,11 @@ class _PutBack:
         self._earlier, self._now = Shape(records, earlier), Shape(records, now)
         self._reshaped = not same_shape(records, earlier, now)
         self._by_subject: dict[str, list[Cause]] = {}
-        self._shared: list[FieldChange] = []
+        self._shared: list[tuple[str, FieldChange]] = []
         for cause in causes:
             self._by_subject.setdefault(cause.subject, []).append(cause)
             if cause.kind in (CauseKind.PROMPT, CauseKind.SCHEMA, CauseKind.TOOLCHAIN, CauseKind.SETTING):
-                self._shared += cause.fields
+                self._shared += [(cause.subject, change) for change in cause.fields]
         self._kinds: dict[str, ActionPreimage] = {}
         for keys in self._now.inner.values():
             for key in keys:
@@ -117,9 +118,11 @@ class _PutBack:
 
     def _with_settings(self, record: ActionPreimage) -> ActionPreimage:
         values: dict[str, Any] = {}
-        for change in self._shared:
+        for subject, change in self._shared:
             head, *rest = change.path
             if head in _NAMED and rest:
+                continue
+            if head == "input_tokens" and subject != INPUT_TOKENS.get(record.kind, head):
                 continue
             if hasattr(record, head) and same(getattr(record, head), change.after):
                 values[head] = change.before
@@ -132,7 +135,13 @@ class _PutBack:
     def _named(self, kind: RecordKind, key: Key) -> Key:
         """Return the key of a toolchain, prompt or schema with the fields put back that differ in it."""
         record = self._records.get(key)
-        changes = [change for change in self._shared if change.path[0] == kind.value and len(change.path) > 1]
+        subjects = {*self._reader.names(kind, key), key[:SHORT]}
+        changes = [
+            change
+            for cause in (cause for subject in subjects for cause in self._by_subject.get(subject, ()))
+            for change in cause.fields
+            if change.path[0] == kind.value and len(change.path) > 1
+        ]
         if record is None or not changes:
             return key
         patched: object = record

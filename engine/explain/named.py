@@ -38,6 +38,9 @@ class Names(Protocol):
     def name(self, label: str, kind: RecordKind, key: Key) -> str | None:
         """Return the name under which `label` refers to a record, null where it is not known."""
 
+    def names(self, kind: RecordKind, key: Key) -> frozenset[str]:
+        """Return all names under which the workspace now declares the record with this key."""
+
     def declared(self, kind: RecordKind, key: Key) -> str | None:
         """Return a name under which the workspace now declares the record with this key."""
 

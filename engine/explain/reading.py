@@ -71,6 +71,10 @@ class WorkspaceReader:
         """Return a name under which the workspace now declares the record with this key."""
         return self._names.get((kind, key))
 
+    def names(self, kind: RecordKind, key: Key) -> frozenset[str]:
+        """Return all names under which the workspace now declares the record with this key."""
+        return frozenset(name for (other, name), own in self._keys.items() if other is kind and own == key)
+
     def document(self, label: str, document: str) -> str:
         """Return the label of a document below `label`."""
         group = label.rpartition("/")[0]
