@@ -397,9 +397,40 @@ def test_no_dossier_stands_under_changed_declarations(root, store, tmp_path, old
     workspaces.edit_build(root, old, new)
     assert quick_look(root, store, tmp_path / "index", "//dossier:...") is None
     assert len(run_build(root, store, index=tmp_path / "index").ran()) >= 2
-    universe = load_universe(root, ["//dossier:..."])
+    assert everything_is_current(root, store, "//dossier:...")
+
+
+def everything_is_current(root, store, pattern) -> bool:
+    universe = load_universe(root, [pattern])
     states = target_states(universe, store, universe.graph.requested)
-    assert all(found.state.current for found in states.values())
+    return all(found.state.current for found in states.values())
+
+
+def test_a_file_added_to_a_plain_folder_is_seen(root, store, tmp_path):
+    plain = root / "corpus/dossiers/S-3"
+    plain.mkdir()
+    (plain / "a.txt").write_text("Product P-3-00 site: Hall 1.\n")
+    settle(root, store, tmp_path / "index", "//dossier:S-3")
+    (plain / "b.txt").write_text("Product P-3-01 site: Hall 2.\n")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:S-3") is None
+    assert run_build(root, store, "//dossier:S-3", index=tmp_path / "index").ran() == ("leaf-01", "root")
+
+
+def test_what_one_package_looked_at_does_not_stand_for_another(root, store, tmp_path):
+    settle(root, store, tmp_path / "index", "//...")
+    workspaces.activate(root, "S-2", "D-00", "2")
+    settle(root, store, tmp_path / "index", "//dossier:S-2")
+    assert quick_look(root, store, tmp_path / "index", "//baseline:S-2") is None
+    assert run_build(root, store, "//baseline:S-2", index=tmp_path / "index").ran() == ("leaf-00", "root")
+
+
+def test_what_one_dossier_was_built_under_does_not_stand_for_another(root, store, tmp_path):
+    settle(root, store, tmp_path / "index", "//dossier:all")
+    workspaces.set_prompt(root, "reduce-v1", "Another.")
+    settle(root, store, tmp_path / "index", "//dossier:S-1")
+    assert quick_look(root, store, tmp_path / "index", "//dossier:S-2") is None
+    assert run_build(root, store, "//dossier:S-2", index=tmp_path / "index").ran() == ("root",)
+    assert everything_is_current(root, store, "//dossier:all")
 
 
 def test_a_store_put_back_to_an_earlier_state_is_not_believed(root, tmp_path):
