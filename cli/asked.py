@@ -20,6 +20,13 @@ class Asked(msgspec.Struct, frozen=True):
     patterns: tuple[str, ...]
     keep_going: bool
     full: bool
+    events: Path | None = None
+    profile: Path | None = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants every event of it."""
+        return self.events is not None or self.profile is not None
 
 
 def index_folder(config: Config, root: Path) -> Path:

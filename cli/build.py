@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+from pathlib import Path
 from types import ModuleType
 
 import click
@@ -21,6 +22,7 @@ from gsum.cli.reporting import Tally, reporter_for
 from gsum.cli.summary import build_document, print_summary
 
 STANDARD_ERROR = 2
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("build")
@@ -29,18 +31,28 @@ STANDARD_ERROR = 2
 @click.option("-k", "--keep-going", is_flag=True, help="After a failure, build all that does not need it.")
 @click.option("--full", is_flag=True, help="Generate everything again, reading no cache, and report differences.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the summary only.")
+@click.option("--events", type=_FILE, metavar="FILE", help="Write every event to FILE, one JSON object a line.")
+@click.option("--profile", type=_FILE, metavar="FILE", help="Write a Chrome trace of the build to FILE.")
 @options(principal=True, toolchain=True)
-def command(patterns: tuple[str, ...], dry_run: bool, keep_going: bool, full: bool, quiet: bool) -> int:
+def command(
+    patterns: tuple[str, ...],
+    dry_run: bool,
+    keep_going: bool,
+    full: bool,
+    quiet: bool,
+    events: Path | None,
+    profile: Path | None,
+) -> int:
     """Build the targets that PATTERNs name, and all they are made from."""
     config = current_config()
-    asked = Asked(patterns, keep_going, full)
+    asked = Asked(patterns, keep_going, full, events, profile)
     if dry_run:
         code: int = _building().dry_run(config, patterns, full=full)
         return code
     reporter = reporter_for(config, quiet=quiet)
     tally = Tally()
     with Interrupts(_say_stopping) as interrupts:
-        found = None if full else null_build(config, asked, system_clock())
+        found = None if full or asked.watched else null_build(config, asked, system_clock())
         report, requested = found or _building().build(config, asked, (reporter, tally), interrupts.asked)
     if config.json:
         emit_json("build", build_document(report, tally))

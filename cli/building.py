@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import msgspec
 
 from gsum.cli.asked import Asked, index_folder, system_clock
 from gsum.cli.context import Config, open_universe, reading_store, writing_store
+from gsum.cli.event_files import EventLines, Trace
 from gsum.cli.forecasting import forecast_lines
 from gsum.cli.render import emit, emit_json
 from gsum.cli.reporting import Reporter, Tally
@@ -30,17 +32,25 @@ from gsum.store.api import Store
 from gsum.store.records import ActionEntry
 
 
+class Listener(Protocol):
+    """Whatever takes note of events."""
+
+    def event(self, event: Event) -> None:
+        """Take note of an event."""
+
+
 def build(
     config: Config, asked: Asked, listeners: tuple[Reporter, Tally], interrupted: Callable[[], bool]
 ) -> tuple[BuildReport, tuple[str, ...]]:
     """Build, and return the report with the labels that were asked for (of a null build: none)."""
 
     def emit_event(event: Event) -> None:
-        for listener in (*listeners, accountant):
+        for listener in observers:
             listener.event(event)
 
     root, since_ns = config.root, time.time_ns()
     workspace = load_workspace(root)
+    files = _event_files(config, asked)
     with writing_store(config, root) as store:
         consultation, universe = _universe(config, workspace, asked, store, since_ns)
         options_given = BuildOptions(
@@ -51,6 +61,7 @@ def build(
             full=asked.full,
         )
         accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
+        observers: list[Listener] = [*listeners, *files, accountant]
         with _executors(config, universe) as executor_for:
             build = Build(
                 workspace=workspace,
@@ -68,10 +79,21 @@ def build(
             try:
                 report = build.run()
             finally:
-                listeners[0].close()
+                for listener in (listeners[0], *files):
+                    listener.close()
         if consultation is not None:
             consultation.tell(universe.graph, build.served(report), report.invocation)
         return report, universe.graph.requested or (consultation.alone if consultation else ())
+
+
+def _event_files(config: Config, asked: Asked) -> list[EventLines | Trace]:
+    """Open the files that events are to be written to."""
+    made: list[EventLines | Trace] = []
+    if asked.events is not None:
+        made.append(EventLines(config.cwd / asked.events, system_clock()))
+    if asked.profile is not None:
+        made.append(Trace(config.cwd / asked.profile, system_clock()))
+    return made
 
 
 def _universe(

@@ -1,0 +1,72 @@
+"""`gsum build --events` and `--profile`: every event as a line of JSON, and a trace that trace viewers open."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support import workspaces
+from support.cli import Gsum
+
+
+@pytest.fixture
+def gsum(tmp_path):
+    return Gsum(tmp_path / "w", {"S-1": 3})
+
+
+def lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_events_are_written_one_object_a_line_in_order(gsum: Gsum, tmp_path):
+    file = tmp_path / "events.jsonl"
+    assert gsum("build", "//dossier:S-1", "--events", str(file)).code == 0
+    events = lines(file)
+    assert events[0]["event"] == "BuildStarted" and events[0]["schema"] == 1
+    assert events[-1]["event"] == "BuildFinished"
+    finished = [event for event in events if event["event"] == "ActionFinished"]
+    assert [event["label"].rsplit("/")[-1] for event in finished] == ["leaf-00", "leaf-01", "leaf-02", "root"]
+    assert all(event["how"] == "generated" and event["new_tokens"] > 0 for event in finished)
+    times = [event["at"] for event in events]
+    assert times == sorted(times) and times[0] >= 0
+
+
+def test_a_null_build_has_two_events(gsum: Gsum, tmp_path):
+    gsum("build", "//dossier:S-1")
+    file = tmp_path / "events.jsonl"
+    assert gsum("build", "//dossier:S-1", "--events", str(file)).code == 0
+    assert [event["event"] for event in lines(file)] == ["BuildStarted", "BuildFinished"]
+
+
+def test_misses_say_what_they_were_before(gsum: Gsum, tmp_path):
+    gsum("build", "//dossier:S-1")
+    workspaces.activate(gsum.root, "S-1", "D-01", "2")
+    file = tmp_path / "events.jsonl"
+    gsum("build", "//dossier:S-1", "--events", str(file))
+    finished = [event for event in lines(file) if event["event"] == "ActionFinished"]
+    assert len(finished) == 2
+    assert all(event["previous"] not in (None, event["key"]) for event in finished)
+
+
+def test_a_profile_is_a_trace_of_complete_events(gsum: Gsum, tmp_path):
+    file = tmp_path / "trace.json"
+    assert gsum("build", "//dossier:S-1", "--profile", str(file)).code == 0
+    trace = json.loads(file.read_text())["traceEvents"]
+    assert {row["ph"] for row in trace} == {"X"}
+    named = {row["name"]: row for row in trace}
+    (whole,) = [row for name, row in named.items() if name.startswith("build ")]
+    actions = [row for name, row in named.items() if name.startswith("//")]
+    assert len(actions) == 4
+    for row in actions:
+        assert row["ts"] >= 0 and row["ts"] + row["dur"] <= whole["ts"] + whole["dur"]
+    for first in actions:  # no lane holds two actions at once
+        for second in actions:
+            if first is not second and first["tid"] == second["tid"]:
+                assert first["ts"] + first["dur"] <= second["ts"] or second["ts"] + second["dur"] <= first["ts"]
+
+
+@pytest.mark.parametrize("option", ["--events", "--profile"])
+def test_a_file_that_cannot_be_written_is_a_usage_error(gsum: Gsum, tmp_path, option):
+    done = gsum("build", "//dossier:S-1", option, str(tmp_path / "none" / "file"))
+    assert done.code == 2
+    assert "can't be written" in done.err
