@@ -17,8 +17,11 @@ from gsum.store.digests import Key
 from gsum.store.records import ActionEntry, TargetRef
 
 
-def explain(universe: Universe, store: Store, documents: Documents, label: str) -> Explanation:
-    """Explain why `label`, which must be in the universe's graph, would run now, or say that nothing would.
+def explain(
+    universe: Universe, store: Store, documents: Documents, label: str, *, way_back: bool = True
+) -> Explanation:
+    """Explain why `label`, which must be in the universe's graph, would run now, or say that nothing would;
+    with the smallest way back to a hit, unless that is not wanted.
 
     Raises:
         SourceChanged: if a document changed since the universe was loaded.
@@ -40,17 +43,16 @@ def explain(universe: Universe, store: Store, documents: Documents, label: str) 
 
     previous = side.latest(label)
     causes, nodes = since(previous)
-    way_back = smallest_way_back(
-        records, reader, label, side.key(label), _served_before(store, action), lambda key: since(key)[0]
-    )
+    back = None
+    if way_back:
+        earlier = _served_before(store, action)
+        back = smallest_way_back(records, reader, label, side.key(label), earlier, lambda key: since(key)[0])
     verdict = Verdict.STALE
     if previous is None:
         verdict = Verdict.NOT_BUILT
     elif previous == side.key(label):
         verdict = Verdict.INCOMPLETE
-    return Explanation(
-        label, verdict, action.principal, action.toolchain, plan.to_run, causes, nodes, way_back=way_back
-    )
+    return Explanation(label, verdict, action.principal, action.toolchain, plan.to_run, causes, nodes, way_back=back)
 
 
 def _served_before(store: Store, action: Action) -> list[TargetRef]:

@@ -10,7 +10,7 @@ import msgspec
 
 from gsum.engine.query.facts import Facts, Passage, Table
 from gsum.engine.query.graph import TargetGraph
-from gsum.engine.query.walk import all_paths, reach, some_path
+from gsum.engine.query.walk import all_paths, descend, reach, some_path
 
 STATES = ("VALID", "PARTIAL", "INVALID", "INELIGIBLE", "STALE", "NOT_BUILT")
 """What `status` takes, joined with `|`."""
@@ -84,7 +84,7 @@ def _deps(graph: TargetGraph, given: Arguments) -> frozenset[int]:
 
 def _rdeps(graph: TargetGraph, given: Arguments) -> frozenset[int]:
     above = reach(graph.rdeps, given.nodes[1])  # what the universe holds elsewhere need not be walked
-    universe = reach(graph.deps, given.nodes[0] & above, within=above)
+    universe = descend(graph.deps, graph.rdeps, given.nodes[0] & above, above)
     if given.depth is None:
         return universe  # what leads down to x does so by nodes that are below itself, and so in the universe
     return reach(graph.rdeps, given.nodes[1], given.depth, within=universe)

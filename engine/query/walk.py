@@ -26,6 +26,18 @@ def reach(
     return frozenset(seen)
 
 
+def descend(down: Adjacency, up: Adjacency, start: frozenset[int], within: frozenset[int]) -> frozenset[int]:
+    """Return what `reach` along `down` does from `start`, a part of `within`; `up` is the reverse of `down`.
+
+    Where little is left beside `start`, that is what is looked at.
+    """
+    rest = within - start
+    if len(rest) > len(start):
+        return reach(down, start, within=within)
+    border = [node for node in rest if not start.isdisjoint(up[node])]
+    return start | reach(down, border, within=rest)
+
+
 def all_paths(down: Adjacency, up: Adjacency, start: Iterable[int], end: Iterable[int]) -> frozenset[int]:
     """Return the nodes on any path from `start` to `end` along `down`; `up` is its reverse."""
     return reach(up, end, within=reach(down, start))
