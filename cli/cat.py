@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
-from gsum.cli.context import Config, current_config, open_universe, options, reading_store
+from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.perimeter import OPEN_KINDS, Found, Perimeter, found, record_of
 from gsum.cli.render import emit, emit_json
+from gsum.engine.universe import surrounding_universe
+from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
 from gsum.store.errors import ExitCode, GsumError
 
@@ -63,7 +65,8 @@ def _find(config: Config, store: Store, digits: str) -> Found:
     names = store.find(digits)
     shown = [name for name in names if (record := record_of(store, name)) is not None and record.kind in OPEN_KINDS]
     if len(shown) < len(names):
-        perimeter = Perimeter(open_universe(config, ["//..."]), store)
+        universe = surrounding_universe(load_workspace(config.root), ["//..."], principal=config.principal)
+        perimeter = Perimeter(universe, store)
         shown += [name for name in names if name not in shown and perimeter.admits(name)]
     if not shown:
         hint = "it may be absent, of another principal, or made from a document that may not be read now"

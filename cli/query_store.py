@@ -9,7 +9,7 @@ from gsum.engine.query.demand import needed_dossiers
 from gsum.engine.query.load import Unread, named, patterns_of
 from gsum.engine.query.stored import StoredFacts
 from gsum.engine.query.syntax import Expression
-from gsum.engine.universe import universe_of
+from gsum.engine.universe import surrounding_universe
 from gsum.rules.loader import load_workspace
 
 
@@ -19,7 +19,7 @@ def evaluate_stored(config: Config, text: str, expression: Expression) -> tuple[
     workspace = load_workspace(root)
     needed = needed_dossiers(expression, lambda word: named(workspace, word))
     patterns = patterns_of(workspace, needed)
-    universe = universe_of(workspace, patterns, principal=config.principal, toolchain=config.toolchain)
+    universe = surrounding_universe(workspace, patterns, principal=config.principal, toolchain=config.toolchain)
     graph = target_graph(workspace, universe.graph, Unread(workspace, needed))
     with reading_store(config, root) as store:
         facts = StoredFacts(universe, store, ReadOnce(workspace))

@@ -43,8 +43,13 @@ class TargetState(msgspec.Struct, frozen=True):
 
 
 def target_states(universe: Universe, store: Store, labels: Iterable[str]) -> dict[str, TargetState]:
-    """Return the states of `labels`, which must be in the universe's graph."""
+    """Return the states of `labels`, which must be in the universe's graph.
+
+    Raises:
+        GoldError: if one is an audit whose gold can't be used: its key is not known.
+    """
     wanted = list(dict.fromkeys(labels))
+    universe.require(wanted)
     keys = {label: universe.keys.actions[label].key for label in wanted}
     entries = store.entries(list(dict.fromkeys(keys.values())))
     return {label: _state(universe, store, label, keys[label], entries.get(keys[label])) for label in wanted}

@@ -5,7 +5,7 @@ Reads the workspace and its documents; opens no store, starts nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,20 +14,32 @@ from gsum.engine.documents import DocumentText
 from gsum.engine.keys import KeySet, compute_keys
 from gsum.rules.analysis import analyse
 from gsum.rules.config import AuditPackage, Workspace
-from gsum.rules.gold_files import read_gold_again
+from gsum.rules.gold import GoldError
+from gsum.rules.gold_files import FileGolds, read_gold_again
 from gsum.rules.graph import Action, ActionGraph, ActionKind
 from gsum.rules.ingest import read_text
 from gsum.rules.loader import load_workspace
 from gsum.rules.snapshot import Snapshot
+from gsum.store.digests import HEX_LENGTH, Digest
 
 
 class Universe(msgspec.Struct, frozen=True):
-    """A workspace, the action graph of the patterns asked for, and the keys of its actions."""
+    """A workspace, the action graph of the patterns asked for, and the keys of its actions.
+
+    `unusable` says of each audit whose gold can't be used why: what stands as its key is none.
+    """
 
     workspace: Workspace
     graph: ActionGraph
     keys: KeySet
     principal: str
+    unusable: Mapping[str, GoldError] = {}
+
+    def require(self, labels: Iterable[str]) -> None:
+        """Raise GoldError if one of `labels` is an audit whose gold can't be used."""
+        for label in labels if self.unusable else ():
+            if label in self.unusable:
+                raise self.unusable[label]
 
 
 def load_universe(
@@ -46,6 +58,38 @@ def universe_of(
     """Analyse `patterns` of a loaded workspace."""
     graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain)
     return Universe(workspace, graph, compute_keys(workspace, graph), principal or workspace.section.principal)
+
+
+def surrounding_universe(
+    workspace: Workspace, patterns: Sequence[str], *, principal: str | None = None, toolchain: str | None = None
+) -> Universe:
+    """Analyse `patterns` that only say where to look: gold that can't be used is an error of its audits alone."""
+    golds = _SparingGolds()
+    graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain, golds=golds)
+    unusable = {
+        action.label: golds.errors[package, action.dossier]
+        for action in graph.actions.values()
+        if isinstance(package := workspace.packages[action.package], AuditPackage)
+        and (package, action.dossier) in golds.errors
+    }
+    who = principal or workspace.section.principal
+    return Universe(workspace, graph, compute_keys(workspace, graph), who, unusable)
+
+
+class _SparingGolds:
+    """Golds read from their files; what is wrong with one is kept, and its digest is one that no gold has."""
+
+    def __init__(self) -> None:
+        self._files = FileGolds()
+        self.errors: dict[tuple[AuditPackage, str], GoldError] = {}
+
+    def digest(self, workspace: Workspace, package: AuditPackage, taken: Snapshot) -> Digest:
+        """Return the digest of a snapshot's gold."""
+        try:
+            return self._files.digest(workspace, package, taken)
+        except GoldError as error:
+            self.errors[package, taken.dossier] = error
+            return Digest("0" * HEX_LENGTH)
 
 
 class WorkspaceDocuments:

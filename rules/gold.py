@@ -144,4 +144,4 @@ def _repeated(names: Sequence[str]) -> list[str]:
 
 def _error(message: str, file: str, why: str | None = None) -> GoldError:
     facts = {"file": file} if why is None else {"file": file, "why": why}
-    return GoldError(message, facts=facts, hint="correct the labels file; only audits read it")
+    return GoldError(message, facts=facts, hint="correct the labels file, or leave audits out: name other packages")

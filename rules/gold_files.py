@@ -57,7 +57,7 @@ def read_gold(workspace: Workspace, package: AuditPackage, taken: Snapshot) -> b
     try:
         data = read_bytes(workspace.root, file, source.max_bytes, "labels file")
     except DeclarationError as error:
-        hint = f"write gold for the dossier into source `{source.name}`, or audit others"
+        hint = f"write `{file}`, or leave audits out: name packages, as `//{package.targets}:...`"
         raise GoldError(
             f"there is no usable labels file for dossier `{taken.dossier}`",
             facts={"file": file, "why": error.message},

@@ -92,6 +92,7 @@ class StoredFacts:
 
     def cost(self, labels: Sequence[str]) -> Table:
         """Return what building the targets would take: medians and bounds from this principal's earlier builds."""
+        self._universe.require(labels)
         plan: Plan[ActionEntry] = Plan(ActionGraph(self._universe.graph.actions, tuple(labels)))
         look_up(plan, self._universe.keys, self._store)
         found = plan_forecast(self._universe, self._store, plan.to_run)
@@ -118,8 +119,12 @@ class StoredFacts:
                 yield label, target.entry
 
     def _cited(self, labels: Collection[str]) -> Iterator[tuple[str, list[Evidence]]]:
-        """Yield the targets whose current results hold claims, each with the evidence that these cite, verified."""
-        for label, target in target_states(self._universe, self._store, labels).items():
+        """Yield the targets whose current results hold claims, each with the evidence that these cite, verified.
+
+        An audit cites nothing, so whether its gold can be used is not asked.
+        """
+        known = [label for label in labels if label not in self._universe.unusable]
+        for label, target in target_states(self._universe, self._store, known).items():
             if target.entry is None or target.state not in _CLAIMING:
                 continue
             result = self._reader.load_result(label, target.entry.result)
@@ -129,5 +134,5 @@ class StoredFacts:
             yield label, [record for record in result.evidence if record.id in used]
 
 
-def _row(name: str, estimate: Estimate) -> tuple[str, float, float, float | None]:
+def _row(name: str, estimate: Estimate) -> tuple[str, float, float | None, float | None]:
     return (name, estimate.low, estimate.median, estimate.high)

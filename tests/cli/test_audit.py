@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.cli import Gsum
+from support.workspaces import make_dossier
 from unit.test_audit import EVAL, labels_of
 
 
@@ -62,6 +63,45 @@ def test_missing_gold_stops_no_edit_and_no_build_of_summaries(gsum):
     refused = gsum("build", "//eval:all")
     assert refused.code == 3
     assert "misses version `2` of document `D-00`" in refused.err
+
+
+@pytest.fixture(params=["missing", "malformed", "misses a version"])
+def without_gold(gsum, request):
+    """Two dossiers, all of them built; then the gold of one of them is spoilt."""
+    make_dossier(gsum.root, "S-2", 2)
+    labels_of(gsum.root, "S-2")
+    assert gsum("build", "//...").code == 0
+    file = gsum.root / "corpus/labels/S-1.json"
+    if request.param == "missing":
+        file.unlink()
+    elif request.param == "malformed":
+        file.write_text("{")
+    else:
+        labels_of(gsum.root, "S-1", versions=("2",))
+    return gsum
+
+
+def test_unusable_gold_of_one_dossier_stops_no_look_at_another_target(without_gold):
+    gsum = without_gold
+    key = gsum("key", "//dossier:S-1/leaf-00").out.strip()
+    assert b'"kind":"map"' in gsum("cat", key).raw
+    assert gsum("query", "stale(//dossier:all)").code == 0
+    assert gsum("query", "cached(//eval:S-2)").out == "//eval:S-2/root\n"
+    assert gsum("query", "generations(//dossier:S-1/...)").code == 0
+    assert gsum("query", "uncited(//corpus:S-1/D-00)").code == 0
+    assert gsum("query", "cost(//dossier:all)").code == 0
+    gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2")
+    assert gsum("query", "stale(//dossier:S-1)").out == "//dossier:S-1/root\n"
+
+
+def test_what_asks_for_the_state_of_an_audit_without_gold_says_how_to_leave_it_out(without_gold):
+    gsum = without_gold
+    asked = (("status", "//..."), ("build", "//..."), ("query", "stale(//eval:all)"), ("query", "cost(//...)"))
+    for command in asked:
+        refused = gsum(*command)
+        assert refused.code == 3, command
+        assert "leave audits out: name" in refused.err, command
+    assert gsum("status", "//dossier:...").code == 0
 
 
 def test_cat_shows_an_audit_s_result_while_all_below_may_be_read(gsum):
