@@ -33,7 +33,7 @@ def forecast_lines(found: Forecast) -> list[str]:
 def _measure(name: str, estimate: Estimate) -> str:
     """Return one figure: `12 generations (9–14)`."""
     median, bounds = shown(name, estimate.median), f"{shown(name, estimate.low)}–{shown(name, estimate.high)}"
-    unit = "" if name == "seconds" else f" {name if estimate.median != 1 else name.removesuffix('s')}"
+    unit = "" if name == "seconds" else f" {name if median != '1' else name.removesuffix('s')}"
     return f"{median}{unit} ({bounds})"
 
 

@@ -54,7 +54,7 @@ def calibrate(builds: Iterable[Judged]) -> tuple[Calibration, ...]:
             measure,
             len(found),
             sum(estimate.holds(actual) for estimate, actual in found),
-            _median([actual / estimate.median for estimate, actual in found if estimate.median > 0]),
+            _median([actual / estimate.median for estimate, actual in found if estimate.median]),
         )
         for measure, found in pairs.items()
     )

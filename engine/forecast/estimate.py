@@ -25,29 +25,40 @@ def forecast(history: History, work: Work) -> Forecast:
     """Return what work will take, with bounds that should hold at `LEVEL`."""
     chance = random.Random(SEED)
     totals = [(0.0, 0.0, 0.0)] * TRIALS
-    unknown = used = 0
+    unknown = used = certain = 0
     for group, count in sorted(work.groups.items()):
         past = history.past(group)
         if past is None or not past.samples:
             unknown += 0 if past is not None and past.cut_off else count
         if past is None:
+            certain += count if work.forced or not group.rebuild else 0
             continue
         used += max(past.generated + past.cut_off, len(past.samples))
         drawn = [_draw(chance, past, count, forced=work.forced or not group.rebuild) for _ in range(TRIALS)]
         totals = [(a + x, b + y, c + z) for (a, b, c), (x, y, z) in zip(totals, drawn, strict=True)]
     modelled = sum(work.groups.values())
     generations, tokens, seconds = zip(*totals, strict=True)
-    bounded = not unknown
-    most = _estimate(generations, bounded=True, digits=None)
+    drawn_generations = _estimate([certain + number for number in generations], bounded=True, digits=None)
     return Forecast(
         actions=work.actions,
         modelled=modelled,
         unknown=unknown,
         history=used,
-        generations=Estimate(most.low, most.median, min(modelled, (most.high or 0) + unknown)),
-        tokens=_estimate(tokens, bounded=bounded, digits=None),
-        seconds=_estimate(seconds, bounded=bounded, digits=3),
+        generations=_with_unknown(drawn_generations, unknown - certain, modelled),
+        tokens=_cost(tokens, unknown, modelled, digits=None),
+        seconds=_cost(seconds, unknown, modelled, digits=3),
     )
+
+
+def _with_unknown(known: Estimate, open_cases: int, modelled: int) -> Estimate:
+    """Return an estimate of generations that admits any number of further ones, up to `open_cases`."""
+    return Estimate(known.low, known.median, min(modelled, (known.high or 0) + open_cases))
+
+
+def _cost(values: Sequence[float], unknown: int, modelled: int, *, digits: int | None) -> Estimate:
+    if unknown and unknown == modelled:
+        return Estimate(0, None, None)
+    return _estimate(values, bounded=not unknown, digits=digits)
 
 
 def _draw(chance: random.Random, past: Past, count: int, *, forced: bool) -> tuple[float, float, float]:

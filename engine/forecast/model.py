@@ -41,10 +41,12 @@ class Outcomes(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A figure: its median and the bounds that should hold at `LEVEL`. `high` is null where nothing bounds it."""
+    """A figure: its median and the bounds that should hold at `LEVEL`. `high` is null where nothing bounds it, the
+    median where nothing at all is known.
+    """
 
     low: float
-    median: float
+    median: float | None
     high: float | None
 
     def holds(self, actual: float) -> bool:

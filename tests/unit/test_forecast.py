@@ -27,9 +27,9 @@ def work(group: Group, count: int, *, forced: bool = False) -> Work:
 def test_without_history_nothing_is_claimed() -> None:
     found = forecast(History({}), work(FIRST, 5))
     assert (found.unknown, found.history) == (5, 0)
-    assert found.generations == Estimate(0, 0, 5)
-    assert found.tokens == Estimate(0, 0, None)
-    assert found.seconds == Estimate(0, 0, None)
+    assert found.generations == Estimate(5, 5, 5)  # a first build generates
+    assert found.tokens == found.seconds == Estimate(0, None, None)
+    assert forecast(History({}), work(AGAIN, 5)).generations == Estimate(0, 0, 5)
 
 
 def test_with_one_group_unknown_upper_bounds_of_costs_are_open() -> None:
@@ -37,7 +37,7 @@ def test_with_one_group_unknown_upper_bounds_of_costs_are_open() -> None:
     other = Group("dossier", "reduce", "fake", rebuild=False)
     found = forecast(past, Work({FIRST: 2, other: 3}, 5))
     assert (found.unknown, found.tokens, found.seconds) == (3, Estimate(20, 20, None), Estimate(2.0, 2.0, None))
-    assert found.generations == Estimate(2, 2, 5)
+    assert found.generations == Estimate(5, 5, 5)
 
 
 def test_a_constant_cost_is_forecast_exactly() -> None:
