@@ -14,7 +14,7 @@ from types import ModuleType
 import click
 
 from gsum.cli.asked import Asked, system_clock
-from gsum.cli.config import current_config, options
+from gsum.cli.config import GivenPath, current_config, options
 from gsum.cli.interrupts import Interrupts
 from gsum.cli.nothing import null_build
 from gsum.cli.render import emit_json, on_terminal
@@ -22,7 +22,7 @@ from gsum.cli.reporting import Tally, reporter_for
 from gsum.cli.summary import build_document, print_summary
 
 STANDARD_ERROR = 2
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_FILE = GivenPath(path_type=Path, dir_okay=False)
 
 
 @click.command("build")

@@ -112,7 +112,19 @@ def _option(*names: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 -
     return click.option(*names, expose_value=False, callback=_remember, **settings)
 
 
-_PATH = click.Path(path_type=Path)
+class GivenPath(click.Path):
+    """A path as given. An empty one is refused: as a `Path` it would be the working directory."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Return a path."""
+        if not os.fspath(value):
+            self.fail("is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+_PATH = GivenPath(path_type=Path)
 _GLOBAL = (
     _option("-C", "--workspace", type=_PATH, metavar="DIR", help="The workspace; else the nearest one above."),
     _option("--store", type=_PATH, metavar="DIR", help="The store; else GSUM_STORE, else `.gsum` in the workspace."),

@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 import msgspec
 
+from gsum.cli.config import GivenPath
 from gsum.cli.context import Config, current_config, options
 from gsum.cli.render import aligned, emit, emit_json, table
 from gsum.engine.experiment.compare import Comparison, Interval, compare_runs
 
 
 @click.command("compare")
-@click.argument("a", type=click.Path(path_type=Path), metavar="A")
-@click.argument("b", type=click.Path(path_type=Path), metavar="B")
+@click.argument("a", type=GivenPath(path_type=Path), metavar="A")
+@click.argument("b", type=GivenPath(path_type=Path), metavar="B")
 @options()
 def command(a: Path, b: Path) -> int:
     """Compare the mutation runs kept in folders A and B: two toolchains or two prompts over the same dossiers.

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from gsum.cli.config import GivenPath
 from gsum.cli.context import Config, current_config, options
 from gsum.cli.experiment_run import out_folder
 from gsum.cli.render import emit, emit_json, print_json, table
@@ -25,7 +26,7 @@ REPORT, PAGE, SAMPLE = "report.json", "report.html", "sample.json"
 
 
 @click.command("report")
-@click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
+@click.argument("folder", required=False, type=GivenPath(path_type=Path), metavar="[DIR]")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of report.json, and do nothing else.")
 @options()
 def command(folder: Path | None, schema: bool) -> int:

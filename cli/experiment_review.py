@@ -9,13 +9,14 @@ import click
 import msgspec
 
 from gsum.cli.asked import system_clock
+from gsum.cli.config import GivenPath
 from gsum.cli.context import current_config, options
 from gsum.cli.render import emit, emit_json
 from gsum.engine.experiment.sample import add_review
 
 
 @click.command("review")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("file", type=GivenPath(path_type=Path), metavar="FILE")
 @click.option("--by", required=True, type=click.Choice(["human", "assistant"]), help="Who has read it.")
 @click.option("--note", required=True, metavar="TEXT", help="What they found.")
 @options()

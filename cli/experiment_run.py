@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from gsum.cli.asked import system_clock
+from gsum.cli.config import GivenPath
 from gsum.cli.context import Config, current_config, options
 from gsum.cli.interrupts import Interrupts
 from gsum.cli.render import counted, duration, emit, emit_json, on_terminal, table
@@ -31,7 +32,7 @@ OUT = "experiment"
 """The folder of runs below the store's folder, unless `--out` says otherwise."""
 
 _SAY_EVERY = 5.0
-_DIR = click.Path(path_type=Path)
+_DIR = GivenPath(path_type=Path)
 
 
 @click.command("run")

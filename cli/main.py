@@ -9,6 +9,7 @@ import contextlib
 import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -23,6 +24,11 @@ from gsum.store.version import VERSION
 
 PIPE_CLOSED = 141
 BUG = 70
+
+_HELP_WIDTH = 80
+_NEAR = re.compile(r"(.*?)\.? \(?D(id you mean .*\?)\)?", re.DOTALL)
+"""How click ends a message with the names it thinks were meant."""
+_QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
 
 
 class UsageFailure(GsumError):
@@ -139,11 +145,27 @@ def _file(error: OSError) -> dict[str, object]:
 
 
 def _usage(error: click.ClickException) -> GsumError:
-    message, _, hint = error.format_message().partition("\n")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "gsum"
-    message = message[:1].lower() + message[1:]
-    return UsageFailure(message.removesuffix("."), hint=hint or f"{path} --help")
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return UsageFailure(f"`{path}` needs a command", facts=_commands(error.ctx), hint=f"{path} --help")
+    message, _, hint = error.format_message().partition("\n")
+    if message.endswith(":"):  # click lists choices below a sentence that it puts behind another
+        message, _, lead = message.rpartition(". ")
+        hint = f"{lead[:1].lower()}{lead[1:]} {hint}"
+    if near := _NEAR.fullmatch(message):
+        message, hint = near[1], f"d{near[2]}"
+    message, hint = (_QUOTED.sub(r"`\1`", " ".join(text.split())) for text in (message, hint))
+    return UsageFailure(message[:1].lower() + message[1:].removesuffix("."), hint=hint or f"{path} --help")
+
+
+def _commands(context: click.Context | None) -> dict[str, object]:
+    """Return the commands of a group with what each does, as its help shows them."""
+    group = context.command if context is not None else None
+    if context is None or not isinstance(group, click.Group):
+        return {}
+    found = ((name, group.get_command(context, name)) for name in group.list_commands(context))
+    return {name: command.get_short_help_str(_HELP_WIDTH) for name, command in found if command is not None}
 
 
 def _wants_json(arguments: list[str]) -> bool:

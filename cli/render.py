@@ -106,7 +106,9 @@ def error_lines(message: str, facts: Mapping[str, object], hint: str | None, exc
     if excerpt:
         lines += ["", *(f"{_INDENT}{safe(line)}".rstrip() for line in excerpt.split("\n")), ""]
     if hint:
-        lines.append(f"{click.style('hint:', fg='cyan', bold=True)} {safe(hint)}")
+        first, *more = [safe(line.strip()) for line in hint.split("\n")]
+        lines.append(f"{click.style('hint:', fg='cyan', bold=True)} {first}")
+        lines += [f"      {line}" for line in more]
     return lines
 
 

@@ -25,6 +25,8 @@ def find_root(start: Path) -> Path:
         NoWorkspace: if there is none.
     """
     start = start.absolute()
+    if not start.is_dir():
+        raise NoWorkspace(f"`{start}` is no folder", hint="name a folder with `--workspace DIR`")
     for folder in (start, *start.parents):
         file = folder / BUILD_FILE
         try:

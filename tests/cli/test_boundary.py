@@ -12,6 +12,7 @@ from support.cli import Gsum, clean_environment
 
 from gsum.cli import commands
 from gsum.cli.main import cli
+from gsum.cli.render import error_lines
 from gsum.store.errors import ExitCode
 from gsum.store.version import VERSION
 
@@ -50,7 +51,17 @@ def test_each_command_has_help_and_json(name):
         (("bild",), "there is no command `bild`", "did you mean `gsum build`?"),
         (("zzz",), "there is no command `zzz`", "gsum --help"),
         (("build",), "missing argument", "gsum build --help"),
-        (("build", "--no-such-option", "//x:y"), "no such option", ""),
+        (("build", "--no-such-option", "//x:y"), "no such option `--no-such-option`\n", "gsum build --help"),
+        (("build", "--colr", "//x:y"), "no such option `--colr`\n", "hint: did you mean "),
+        (("status", "--store", "", "//x:y"), "invalid value for `--store`: is empty\n", "gsum status --help"),
+        (("--store", "", "status", "//x:y"), "invalid value for `--store`: is empty\n", "gsum --help"),
+        (("status", "-C", "", "//x:y"), "invalid value for `-C` / `--workspace`: is empty\n", "gsum status --help"),
+        (("status", "--principal", "", "//x:y"), "invalid value for `--principal`: is empty\n", "gsum status --help"),
+        (("build", "--events", "", "//x:y"), "invalid value for `--events`: is empty\n", "gsum build --help"),
+        (("experiment", "run", "exercise", "--out", ""), "is empty\n", "gsum experiment run --help"),
+        (("experiment", "report", ""), "is empty\n", "gsum experiment report --help"),
+        (("experiment", "run"), "missing argument", "hint: choose from: mutations, exercise\n"),
+        (("doc", "revok"), "no such command `revok`\n", "hint: did you mean `revoke`?"),
         (("log", "0"), "0 is not in the range", "gsum log --help"),
         (("key", "//x:y", "--preimage", "--context"), "exclude each other", "gsum key --help"),
     ],
@@ -63,6 +74,32 @@ def test_usage_errors_exit_2_with_one_sentence_and_a_hint(arguments, message, hi
     assert hint in ran.stderr
     document = __import__("json").loads(run(*arguments, "--json").stdout)
     assert document["error"]["exit_code"] == 2
+
+
+@pytest.mark.parametrize("group", [(), ("doc",), ("toolchain",), ("experiment",)])
+def test_a_group_alone_says_which_commands_it_has(group):
+    ran = run(*group)
+    assert ran.exit_code == ExitCode.USAGE
+    called = " ".join(("gsum", *group))
+    error, *listed, hint = ran.stderr.splitlines()
+    assert error == f"error: `{called}` needs a command"
+    assert hint == f"hint: {called} --help"
+    names = {line.split()[0] for line in listed}
+    shown = run(*group, "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert names == {line.split()[0] for line in shown.splitlines() if line.startswith("  ") and line[2] != " "}
+    assert names
+    assert "\\n" not in ran.stderr
+
+
+def test_a_hint_of_several_lines_is_aligned_under_itself():
+    lines = error_lines("m", {}, "type one of\n\tone\n\ttwo")
+    assert [click.unstyle(line) for line in lines] == ["error: m", "hint: type one of", "      one", "      two"]
+
+
+def test_a_workspace_that_is_no_folder_is_not_looked_for_above(gsum):
+    ran = gsum("status", "-C", "nowhere", "//...")
+    assert ran.code == ExitCode.DECLARATION
+    assert "nowhere` is no folder" in ran.err
 
 
 def test_options_stand_before_or_after_the_command(gsum):

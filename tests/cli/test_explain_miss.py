@@ -217,7 +217,7 @@ def test_control_characters_of_a_document_do_not_reach_the_terminal(gsum: Gsum) 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["explain-miss"], 2, "error: missing argument 'LABEL'"),
+        (["explain-miss"], 2, "error: missing argument `LABEL`"),
         (
             ["explain-miss", "--last", "--invocation", "x"],
             2,
