@@ -118,6 +118,7 @@ def _run(
                 "changed": changed.changed,
                 "stale": list(changed.stale),
                 "current_again": list(changed.current_again),
+                "switched": list(changed.switched),
                 "stale_roots": list(changed.stale_roots),
             },
         )
@@ -130,12 +131,19 @@ def _print(config: Config, what: str, place: Place, changed: Changed) -> None:
         emit(config, f"no change: {what} already")
         return
     emit(config, f"{what} (written to {place.file})")
-    for heading, labels in (("became STALE", changed.stale), ("current again", changed.current_again)):
+    headings = {
+        "became STALE": changed.stale,
+        "current again": changed.current_again,
+        "current still, now as an earlier build made it": changed.switched,
+    }
+    for heading, labels in headings.items():
         if labels:
             emit(config, f"{heading}:")
         for label in labels:
             emit(config, f"  {label}")
-    if not changed.stale and not changed.current_again:
+    if not changed.compared:
+        emit(config, "what became STALE by it is not known: the dossier could not be read before")
+    elif not any(headings.values()):
         emit(config, "nothing that is built is touched by it")
     if changed.stale_roots:
         emit(config, f"next: {config.typed('build', *changed.stale_roots)}")

@@ -35,13 +35,17 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """What an edit did: whether it changed the file, what became stale and what is current again by it, and all roots
-    over the dossier that are stale now, as labels.
+    """What an edit did: whether it changed the file, what became stale and what is current again by it, what was and is
+    current, but as another build made it, and all roots over the dossier that are stale now, as labels.
+
+    `compared` is false where the dossier could not be read before: then none but the last is known.
     """
 
     changed: bool
     stale: tuple[str, ...] = ()
     current_again: tuple[str, ...] = ()
+    switched: tuple[str, ...] = ()
+    compared: bool = True
     stale_roots: tuple[str, ...] = ()
 
 
@@ -122,9 +126,21 @@ def edit_manifest(
     known = before or {}
     stale = [label for label, now in after.items() if label in known and _turned(known[label], now)]
     again = [label for label, now in after.items() if label in known and _turned(now, known[label])]
+    switched = [label for label, now in after.items() if label in known and _switched(known[label], now)]
     roots = [label for label, now in after.items() if now.state is State.STALE and parse_label(label).part == "root"]
-    return Changed(True, tuple(stale), tuple(again), tuple(roots))
+    return Changed(
+        True,
+        stale=tuple(stale),
+        current_again=tuple(again),
+        switched=tuple(switched),
+        compared=before is not None,
+        stale_roots=tuple(roots),
+    )
 
 
 def _turned(old: TargetState, new: TargetState) -> bool:
     return old.state.current and not new.state.current
+
+
+def _switched(old: TargetState, new: TargetState) -> bool:
+    return old.state.current and new.state.current and old.key != new.key

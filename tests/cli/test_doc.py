@@ -61,6 +61,31 @@ def test_going_back_says_what_is_current_again(gsum):
     ]
 
 
+def test_going_between_states_that_are_built_says_that_another_build_is_shown(gsum):
+    gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2")
+    gsum("build", "//...")
+    before = gsum("show", "//dossier:S-1").out
+    ran = gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "1")
+    assert ran.out == (
+        "//corpus:S-1/D-00: version 1 is active (written to corpus/dossiers/S-1/dossier.toml)\n"
+        "current still, now as an earlier build made it:\n"
+        "  //dossier:S-1/leaf-00\n"
+        "  //dossier:S-1/root\n"
+        "  //baseline:S-1/leaf-00\n"
+        "  //baseline:S-1/root\n"
+    )
+    assert gsum("show", "//dossier:S-1").out != before
+    document = gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2", "--json").document
+    assert (document["stale"], document["current_again"]) == ([], [])
+    assert document["switched"][:2] == ["//dossier:S-1/leaf-00", "//dossier:S-1/root"]
+    assert gsum("show", "//dossier:S-1").out == before
+
+
+def test_what_nothing_built_depends_on_is_said_to_touch_nothing(gsum):
+    document = gsum("doc", "grant", "//dossier:S-1", "D-00", "--reader", "other")
+    assert document.out.splitlines()[1:] == ["nothing that is built is touched by it"]
+
+
 def test_an_edit_that_is_in_force_changes_nothing(gsum):
     before = (manifest_of(gsum).read_bytes(), manifest_of(gsum).stat().st_ino)
     for words in (("activate", "--version", "1"), ("restore",), ("grant",), ("revoke", "--reader", "stranger")):
@@ -127,7 +152,9 @@ def test_an_edit_that_would_break_the_dossier_is_undone(gsum):
 def test_a_broken_dossier_can_be_mended_by_an_edit(gsum):
     (gsum.root / "corpus/dossiers/S-1/documents/D-00.v1.txt").write_text("\n")
     assert gsum("status", "//...").code == ExitCode.DECLARATION
-    assert gsum("doc", "withdraw", "//dossier:S-1", "D-00").code == 0
+    ran = gsum("doc", "withdraw", "//dossier:S-1", "D-00")
+    assert ran.code == 0
+    assert "what became STALE by it is not known" in ran.out
     assert gsum("build", "//...").code == 0
 
 
