@@ -9,6 +9,10 @@ import msgspec
 
 from gsum.engine.explain.model import Cause, CauseKind, FieldChange
 
+_NUMBER = "the number of documents changes which of them stand in one group"
+_PLACES = "the place of a document decides which of them stand in one group"
+"""Said where as many documents came as went."""
+
 
 class ListChange(msgspec.Struct, frozen=True):
     """How one list of documents became another: causes by document, and one for all that moved."""
@@ -48,9 +52,16 @@ def _span(documents: Sequence[str], names: Collection[str], from_start: bool) ->
 def list_change(before: Sequence[str], now: Sequence[str], label_of: Callable[[str], str], where: str) -> ListChange:
     """Compare two lists of distinct document ids; `label_of` gives a document's label, `where` names them all."""
     old, new = set(before), set(now)
-    added = {name: _one(CauseKind.ADDED, label_of(name), name, "added", None, name) for name in now if name not in old}
+    note = _PLACES if len(before) == len(now) else _NUMBER
+    added = {
+        name: Cause(CauseKind.ADDED, label_of(name), f"document `{name}` added", _listed(None, name), note=note)
+        for name in now
+        if name not in old
+    }
     removed = {
-        name: _one(CauseKind.REMOVED, label_of(name), name, "removed", name, None) for name in before if name not in new
+        name: Cause(CauseKind.REMOVED, label_of(name), f"document `{name}` removed", _listed(name, None), note=note)
+        for name in before
+        if name not in new
     }
     old_kept, new_kept = [name for name in before if name in new], [name for name in now if name in old]
     moved = moved_documents(old_kept, new_kept)
@@ -76,10 +87,8 @@ def moved_documents(before: Sequence[str], now: Sequence[str]) -> list[str]:
     return [name for name in now if name not in stayed]
 
 
-def _one(kind: CauseKind, label: str, name: str, fate: str, before: str | None, after: str | None) -> Cause:
-    change = FieldChange(("documents",), before, after)
-    note = "the number of documents changes which of them stand in one group"
-    return Cause(kind, label, f"document `{name}` {fate}", (change,), note=note)
+def _listed(before: str | None, after: str | None) -> tuple[FieldChange, ...]:
+    return (FieldChange(("documents",), before, after),)
 
 
 def _reordered(moved: Sequence[str], before: list[str], now: list[str], where: str) -> Cause:

@@ -34,6 +34,14 @@ def test_causes_say_what_happened() -> None:
     assert change("ab", "xab").reordered is None
 
 
+def test_the_note_of_a_cause_says_of_the_number_of_documents_only_what_is_so() -> None:
+    as_many, fewer = change("abc", "bcd"), change("abc", "bc")
+    for causes in (as_many.added, as_many.removed):
+        (cause,) = causes.values()
+        assert cause.note == "the place of a document decides which of them stand in one group"
+    assert fewer.removed["a"].note == "the number of documents changes which of them stand in one group"
+
+
 def texts(causes) -> list[str]:
     return [cause.text for cause in causes]
 
