@@ -1,4 +1,4 @@
-"""`gsum status`: a line per target with its state; exit 4 when one is stale or not built, as a gate."""
+"""`gsum status`: a line per target with its state; a gate: exit 4 if one is stale or not built, else 7 if INVALID."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from gsum.store.errors import ExitCode
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN…")
 @options(principal=True, toolchain=True)
 def command(patterns: tuple[str, ...]) -> int:
-    """Say the state of each target that PATTERNs name; exit 4 if one is STALE or NOT BUILT."""
+    """Say the state of each target that PATTERNs name.
+
+    A gate: exits 4 if one is STALE or NOT BUILT, else 7 if one is INVALID.
+    """
     config = current_config()
     universe = open_universe(config, patterns)
     with reading_store(config, config.root) as store:
         states = list(target_states(universe, store, universe.graph.requested).values())
-    code = ExitCode.OK if all(target.state.current for target in states) else ExitCode.STALE
+    code = _gate([target.state for target in states])
     tally = Counter(target.state for target in states)
     counts = {state: tally[state] for state in State if tally[state]}
     if config.json:
@@ -39,3 +42,10 @@ def command(patterns: tuple[str, ...]) -> int:
     summary = ", ".join(f"{number} {state.value}" for state, number in counts.items())
     emit(config, f"{counted(len(states), 'target')}: {summary}")
     return code
+
+
+def _gate(states: list[State]) -> ExitCode:
+    """Return the exit code: what must be built first is the stronger one."""
+    if not all(state.current for state in states):
+        return ExitCode.STALE
+    return ExitCode.INVALID if State.INVALID in states else ExitCode.OK

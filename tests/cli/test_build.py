@@ -145,6 +145,13 @@ def test_an_invalid_generation_is_kept_and_exits_7(tmp_path):
     ]
     again = gsum("build", "//dossier:S-1")
     assert (again.code, gsum.calls) == (ExitCode.INVALID, 4)
+    gate = gsum("status", "//dossier:S-1/...")
+    assert gate.code == ExitCode.INVALID
+    assert "INVALID     //dossier:S-1/root" in gate.out
+    assert gsum("status", "//dossier:S-1", "--json").document["exit_code"] == ExitCode.INVALID
+    assert gsum("status", "//dossier:S-1", "//baseline:S-1").code == ExitCode.STALE  # what is to be built comes first
+    gsum("build", "//baseline:S-1")
+    assert gsum("status", "//baseline:S-1").code == 0
 
 
 def test_full_regenerates_and_reports_what_differs_with_exit_8(gsum):
