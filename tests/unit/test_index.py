@@ -268,6 +268,15 @@ def test_what_one_package_looked_at_does_not_stand_for_another(root, store, tmp_
     assert run_build(root, store, "//baseline:S-2", index=tmp_path / "index").ran() == ("leaf-00", "root")
 
 
+def test_a_package_that_was_not_built_since_its_declarations_changed_does_not_stand(root, store, tmp_path):
+    settle(root, store, tmp_path / "index", "//...")
+    workspaces.set_prompt(root, "map-v1", "Another.")
+    settle(root, store, tmp_path / "index", "//baseline:all")
+    assert quick_look(root, store, tmp_path / "index", "//baseline:all") is not None
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
+    assert len(run_build(root, store, "//dossier:all", index=tmp_path / "index").ran()) == 10
+
+
 def test_what_one_dossier_was_built_under_does_not_stand_for_another(root, store, tmp_path):
     settle(root, store, tmp_path / "index", "//dossier:all")
     workspaces.set_prompt(root, "reduce-v1", "Another.")
