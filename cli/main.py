@@ -118,6 +118,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process; what a stream's encoding lacks is written as escapes."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -179,6 +180,19 @@ def _color(arguments: list[str]) -> bool | None:
     if given and given[-1] in ("always", "never"):
         return given[-1] == "always"
     return False if os.environ.get("NO_COLOR") else None
+
+
+def _open_closed_streams() -> None:
+    """Put the null device where a standard stream is closed: a file opened later, the store's say, would stand there
+    and get what the programs that gsum starts write to their standard error.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: PTH123, SIM115
 
 
 def _silence() -> None:

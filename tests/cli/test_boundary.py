@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -213,3 +214,15 @@ def test_a_label_that_is_no_text_is_a_usage_error(gsum):
     assert ran.returncode == ExitCode.USAGE
     assert ran.stderr.startswith(b"error: ")
     assert b"bug" not in ran.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_is_no_bug_and_no_place_for_the_store(gsum, closed):
+    commands = (["build", "//dossier:S-1"], ["show", "//dossier:S-1"], ["key", "//dossier:S-1", "--preimage"])
+    for command in commands:
+        line = shlex.join([sys.executable, "-m", "gsum.cli", *command])
+        ran = subprocess.run(
+            ["sh", "-c", f"{line} {closed}"], cwd=gsum.root, capture_output=True, env=clean_environment()
+        )
+        assert (ran.returncode, ran.stderr) == (0, b""), command
+    assert gsum("status", "//dossier:S-1").code == 0
