@@ -104,6 +104,8 @@ def _remember(context: click.Context, parameter: click.Parameter, value: object)
     """Keep an option where it can be given before the command's name as well as after it; the last one wins."""
     if value == "":
         raise click.BadParameter("is empty", context, parameter)
+    if isinstance(value, str) and not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value):
+        raise click.BadParameter("is not valid text in the encoding of this terminal", context, parameter)
     if value:
         context.meta.setdefault(_META, {})[parameter.name] = value
 

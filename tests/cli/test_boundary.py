@@ -226,3 +226,16 @@ def test_a_closed_standard_stream_is_no_bug_and_no_place_for_the_store(gsum, clo
         )
         assert (ran.returncode, ran.stderr) == (0, b""), command
     assert gsum("status", "//dossier:S-1").code == 0
+
+
+@pytest.mark.parametrize("option", ["--principal", "--toolchain"])
+def test_an_option_that_is_no_text_is_a_usage_error(gsum, option):
+    for command in ("build", "show", "explain-miss", "status"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "gsum.cli", command, "//dossier:S-1", option, b"\xff"],
+            cwd=gsum.root,
+            capture_output=True,
+            env=clean_environment(),
+        )
+        assert ran.returncode == ExitCode.USAGE, ran.stderr
+        assert ran.stderr.startswith(b"error: ")
