@@ -20,7 +20,9 @@ class StandingDossier(msgspec.Struct, frozen=True):
 
 
 class Cached(msgspec.Struct, frozen=True):
-    """The labels that were cached: those of the graph, then those of standing dossiers, made only when asked for."""
+    """The labels that were cached, made only when asked for, sorted: whether a dossier stood or was analysed tells
+    whether its manifest changed, which may be for what the principal may not read.
+    """
 
     labels: tuple[str, ...]
     standing: tuple[StandingDossier, ...] = ()
@@ -29,6 +31,4 @@ class Cached(msgspec.Struct, frozen=True):
         return len(self.labels) + sum(len(one.parts) for one in self.standing)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self.labels
-        for one in self.standing:
-            yield from one.labels()
+        yield from sorted([*self.labels, *(label for one in self.standing for label in one.labels())])
