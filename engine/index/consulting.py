@@ -189,7 +189,7 @@ class Consultation:
         try:
             temporary.write_bytes(encode_index(index))
             temporary.replace(self._file)
-        except OSError:
+        except (OSError, UnicodeEncodeError):  # a folder above the workspace may have a name that is no text
             temporary.unlink(missing_ok=True)
 
     def _declarations(self) -> Declarations:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from support.cli import Gsum
+from support.cli import Gsum, clean_environment
 from support.other_user import as_nobody
 from support.workspaces import edit_build, edit_manifest, edit_text
 
@@ -260,3 +262,13 @@ def test_a_damaged_result_is_damage_shows_no_claim_and_is_made_again_without_the
     document = gsum("build", "//dossier:S-1", "--json").document
     assert (document["cut_off"], gsum.calls) == (["//dossier:S-1/root"], calls)
     assert gsum("show", "//dossier:S-1").code == 0
+
+
+def test_a_workspace_below_a_folder_whose_name_is_no_text_is_built_and_shown(gsum, tmp_path):
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    os.rename(gsum.root, folder)  # noqa: PTH104 - a name of bytes
+    for command in (["build", "//..."], ["build", "//..."], ["show", "//dossier:S-1"], ["status", "//...", "--json"]):
+        ran = subprocess.run(
+            [sys.executable, "-m", "gsum.cli", *command], cwd=folder, capture_output=True, env=clean_environment()
+        )
+        assert (ran.returncode, ran.stderr) == (0, b""), command
