@@ -7,7 +7,7 @@ of their tables and are not repeated inside.
 from __future__ import annotations
 
 import enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -107,7 +107,7 @@ class Attention(enum.Enum):
 class DecodingSection(Section, frozen=True):
     """`[toolchain.NAME.decoding]`. Only greedy decoding: every sampling setting is off and recorded as null."""
 
-    method: Annotated[str, msgspec.Meta(pattern=r"^greedy$")] = "greedy"
+    method: Literal["greedy"] = "greedy"
     max_new_tokens: PositiveInt = 384
 
 
@@ -176,7 +176,9 @@ class PromptFile(Section, frozen=True):
 
 
 class PromptSection(Section, frozen=True):
-    """`[prompt.NAME]` as written: each text inline or `{ file = "…" }`."""
+    """`[prompt.NAME]` as written: each text inline or `{ file = "…" }`. One newline at the end of a text is no part of
+    it, wherever the text stands.
+    """
 
     system: NonEmpty | PromptFile
     instruction: NonEmpty | PromptFile

@@ -22,7 +22,9 @@ def read_document(root: str, path: str, max_bytes: int) -> tuple[bytes, str]:
     text = decode_text(data, path, "document")
     if not text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").strip():
         raise DeclarationError(
-            f"document `{path}` is empty", facts={"file": path}, hint="write a line, or withdraw the document"
+            f"document `{path}` is empty",
+            facts={"file": path},
+            hint="write a line into it; else withdraw the document or, without a manifest, remove the file",
         )
     return data, text
 

@@ -29,7 +29,7 @@ PLAIN_VERSION_LENGTH = 16
 """Hex digits of a content digest that name the version of a plain file."""
 
 
-class SourceChanged(GsumError):  # noqa: N818 - it names the event, as the exit code does
+class SourceChanged(GsumError):
     """A document's file is no longer what the snapshot says."""
 
     exit_code = ExitCode.STALE
@@ -231,34 +231,38 @@ class _Surveyor:
         path = paths.join(self._folder, document.path)
         problem = self._problem(document, path)
         if problem is not None:
-            raise _bad_file(self._dossier, number, document, path, problem)
+            raise _bad_file(self._dossier, number, document, path, *problem)
         return Surveyed(document.id, active, eligible, revision, document.version, path)
 
-    def _problem(self, document: Document, path: str) -> str | None:
+    def _problem(self, document: Document, path: str) -> tuple[str, str] | None:
+        """Return what is wrong with a readable document's file, and what helps against it."""
         label = str(document_label(self._dossier.source, self._dossier.name, document.id))
         try:
             real, status = self._resolver.resolve(path)
             _check_place(real, (label, path), self._root, self._audit)
         except DeclarationError:
-            return "leads outside the workspace"
+            return "leads outside the workspace", "keep it inside"
         except FileNotFoundError:
-            return "does not exist"
+            return "does not exist", f"write `{path}`"
         except OSError as error:
-            return f"can't be read: {error.strerror}"
+            return f"can't be read: {error.strerror}", "make it readable"
         if not stat.S_ISREG(status.st_mode):
-            return "is no regular file"
+            return "is no regular file", "put a file there"
         if status.st_size > self._source.max_bytes:
-            return f"has {status.st_size} bytes, and `{self._source.name}` admits {self._source.max_bytes}"
+            admitted = f"`{self._source.name}` admits {self._source.max_bytes}"
+            remedy = f"split it, or raise `max_bytes` of `[sources.{self._source.name}]`"
+            return f"has {status.st_size} bytes, and {admitted}", remedy
         return None
 
 
-def _bad_file(dossier: Dossier, number: int, document: Document, path: str, problem: str) -> DeclarationError:
+def _bad_file(
+    dossier: Dossier, number: int, document: Document, path: str, problem: str, remedy: str
+) -> DeclarationError:
     message = f"the file of document `{document.id}` {problem}"
-    hint = f"correct the path, or withdraw the document; `max_bytes` of `[sources.{dossier.source}]` bounds its size"
     if dossier.manifest is None or document.version is None:
-        return DeclarationError(message, facts={"file": path}, hint=hint)
+        return DeclarationError(message, facts={"file": path}, hint=f"{remedy}, or remove it from the dossier's folder")
     at = ("documents", number, "versions", document.version)
-    return dossier.manifest.error(message, at, hint=hint)
+    return dossier.manifest.error(message, at, hint=f"{remedy}, correct its path here, or withdraw the document")
 
 
 def _check_place(real: str, chain: tuple[str, ...], root: str, audit: Audited) -> None:

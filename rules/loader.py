@@ -18,6 +18,7 @@ from gsum.rules.config import (
     BuildFile,
     PackageSection,
     Prompt,
+    PromptExample,
     PromptFile,
     PromptSection,
     SchemaSection,
@@ -209,14 +210,20 @@ def _prompts(workspace: Workspace, unit: _Unit) -> Iterator[tuple[str, Prompt]]:
     for name, section in unit.file.prompt.items():
         system = _prompt_text(workspace, unit, name, "system", section)
         instruction = _prompt_text(workspace, unit, name, "instruction", section)
-        yield unit.full(name), Prompt(system, instruction, section.examples)
+        examples = tuple(
+            PromptExample(_without_last_newline(example.input), _without_last_newline(example.output))
+            for example in section.examples
+        )
+        yield unit.full(name), Prompt(system, instruction, examples)
 
 
 def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section: PromptSection) -> str:
     value: str | PromptFile = getattr(section, key)
-    if isinstance(value, str):
-        return value
     at: TomlPath = ("prompt", name, key)
+    if isinstance(value, str):
+        if not value.strip():
+            raise unit.text.error(f"`{dotted(at)}` is empty", at)
+        return _without_last_newline(value)
     if reason := paths.refusal(value.file):
         raise unit.text.error(f"the file of `{dotted(at)}` {reason}", at, hint="a prompt's file stays in the workspace")
     root = Path(workspace.root)
@@ -230,7 +237,12 @@ def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section
     text = _read_text(root, path, PROMPT_MAX_BYTES)
     if not text.strip():
         raise unit.text.error(f"the file of `{dotted(at)}` is empty", at)
-    return text
+    return _without_last_newline(text)
+
+
+def _without_last_newline(text: str) -> str:
+    """Return a prompt's text without the one newline that ends its last line, as editors and multi-line strings add."""
+    return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
 
 
 def _packages(units: tuple[_Unit, ...], *, audits: bool) -> Iterator[tuple[_Unit, str]]:

@@ -153,7 +153,8 @@ def _citations(value: object, place: str, schema: SchemaSection, citable: int) -
         if not isinstance(item, int) or isinstance(item, bool):
             raise _RefusedError(f"{place} holds something that is not an integer")
         if not 1 <= item <= citable:
-            raise _RefusedError(f"{place} cites a number that was not given, only 1 to {citable} were")
+            given = f"only 1 to {citable} were" if citable else "none was"
+            raise _RefusedError(f"{place} cites a number that was not given, {given}")
         numbers.append(item)
     if len(set(numbers)) != len(numbers):
         raise _RefusedError(f"{place} cites a number twice")

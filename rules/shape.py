@@ -39,6 +39,12 @@ def field_names(kind: type[object], data: object, path: Path) -> list[str]:
     return names + [struct.tag_field for struct in structs if struct.tag_field]
 
 
+def is_table(kind: type[object], data: object, path: Path) -> bool:
+    """Whether what may stand at `path` is a table, not a value: missing, it is added as a section."""
+    types = _types(kind, data, path)
+    return bool(types) and all(isinstance(admitted, inspect.StructType | inspect.DictType) for admitted in types)
+
+
 def choices(kind: type[object], data: object, path: Path) -> list[str]:
     """Return the values that an enumeration or a tag at `path` may have."""
     types = _types(kind, data, path)

@@ -14,7 +14,7 @@ import msgspec
 
 from gsum.rules.locate import Path, Point, Span, excerpt, find
 from gsum.rules.nearest import suggest
-from gsum.rules.shape import choices, field_names, full_path
+from gsum.rules.shape import choices, field_names, full_path, is_table
 from gsum.store.errors import ExitCode, GsumError
 
 T = TypeVar("T")
@@ -127,13 +127,23 @@ def _invalid(source: TomlText, data: dict[str, object], kind: type[object], text
         return source.error(f"{where} has no key `{unknown[1]}`", (*path, unknown[1]), point=Point.KEY, hint=hint)
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
         where = f"`{name}`" if path else f"`{source.file}`"
-        hint = f"add `{missing[1]} = …` there" if path else f"add a section `[{missing[1]}]`"
+        hint = _addition(data, kind, path, missing[1])
         return source.error(f"{where} lacks `{missing[1]}`", path, point=Point.KEY, hint=hint)
     if value := re.fullmatch(r"Invalid (?:enum )?value (.*)", what, re.DOTALL):
         given = value[1].strip("'\"")
-        hint = suggest(given, choices(kind, data, path), "the choices are")
+        admitted = choices(kind, data, path)
+        only = f"the only `{path[-1]}` is `{admitted[0]}`" if len(admitted) == 1 and path else None
+        hint = only or suggest(given, admitted, "the choices are")
         return source.error(f"`{name}` can't be `{given}`", path, hint=hint)
     return source.error(f"`{name}` {_expectation(what)}", path)
+
+
+def _addition(data: dict[str, object], kind: type[object], path: Path, name: str) -> str:
+    """Return how to add a missing key: a table as a section, a value where its table is."""
+    full = (*path, name)
+    if is_table(kind, data, full) and not any(isinstance(step, int) for step in path):
+        return f"add a section `[{dotted(full)}]`"
+    return f"add `{name} = …` there" if path else f"add `{name} = …` above the first section"
 
 
 def _expectation(what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 from support.workspaces import (
@@ -97,6 +98,38 @@ def test_a_canonical_text_is_the_decoding_of_the_bytes_and_nothing_else(root, te
 def test_a_document_without_a_non_empty_line_is_refused(root, text):
     edit_text(root, "S-1", "D-0", text)
     _refused(root, "document `corpus/dossiers/S-1/documents/D-0.v1.txt` is empty")
+
+
+LIMIT = "split it, or raise `max_bytes` of `[sources.corpus]`"
+
+
+@pytest.mark.parametrize(
+    ("size", "problem", "hint"),
+    [
+        (None, "does not exist", "write `corpus/dossiers/S-1/documents/D-0.v1.txt`"),
+        (4_194_305, "has 4194305 bytes, and `corpus` admits 4194304", LIMIT),
+    ],
+)
+def test_the_hint_for_a_bad_file_is_about_what_is_wrong_with_it(root, size, problem, hint):
+    file = root / "corpus/dossiers/S-1/documents/D-0.v1.txt"
+    file.unlink()
+    if size is not None:
+        file.write_bytes(b"x" * size)
+    error = _refused(root, f"the file of document `D-0` {problem}")
+    assert error.hint == f"{hint}, correct its path here, or withdraw the document"
+
+
+def test_the_hints_for_a_file_without_a_manifest_speak_of_no_manifest(root):
+    folder = root / "corpus/dossiers/S-1"
+    shutil.rmtree(folder / "documents")
+    (folder / "dossier.toml").unlink()
+    (folder / "a.txt").write_bytes(b"x" * 4_194_305)
+    error = _refused(root, "the file of document `a.txt` has 4194305 bytes, and `corpus` admits 4194304")
+    assert error.hint == f"{LIMIT}, or remove it from the dossier's folder"
+    (folder / "a.txt").write_bytes(b"\n")
+    error = _refused(root, "document `corpus/dossiers/S-1/a.txt` is empty")
+    assert error.hint is not None
+    assert error.hint.endswith("without a manifest, remove the file")
 
 
 def test_a_document_that_is_not_utf8_is_refused_by_its_byte_offset_without_its_content(root):

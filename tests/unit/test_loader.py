@@ -10,6 +10,7 @@ from support.workspaces import edit_build, make_workspace, write_text
 
 from gsum.rules.config import CommandToolchain, SummaryTreePackage, Visibility
 from gsum.rules.loader import load_workspace
+from gsum.rules.rendering import messages
 from gsum.rules.root import NoWorkspace, find_root
 from gsum.rules.toml import DeclarationError
 
@@ -81,7 +82,7 @@ def test_a_subpackage_prefers_its_own_names_and_falls_back_to_the_roots(with_sub
     assert (package.map_prompt, package.reduce_prompt) == ("reports/map-v1", "reduce-v1")
     assert (package.sources, package.schema) == ("reports/letters", "product")
     assert workspace.sources["reports/letters"].path == "reports/letters"
-    assert workspace.prompts["reports/map-v1"].instruction == "Read.\r\n"
+    assert workspace.prompts["reports/map-v1"].instruction == "Read."
     assert workspace.prompts["map-v1"].system == "Read one document."
 
 
@@ -132,6 +133,9 @@ def test_a_subpackage_that_is_a_cycle_a_duplicate_or_elsewhere_is_refused(with_s
         ("fan_in = 4", "fan_in = 1", "`package.dossier.fan_in` must be an integer >= 2", "1", None),
         ("fan_in = 4", f"fan_in = {2**60}", f"`package.dossier.fan_in` must be an integer <= {2**53 - 1}", str(2**60), None),
         ("fan_in = 4\n", "", "`package.dossier` lacks `fan_in`", "dossier", "add `fan_in = …` there"),
+        ('grammar = { strength = "none" }\n', "", "`toolchain.fake` lacks `grammar`", "fake", "add a section `[toolchain.fake.grammar]`"),
+        ('grammar = { strength = "none" }', 'grammar = { strength = "none" }\ndecoding = { method = "sample" }', "`toolchain.fake.decoding.method` can't be `sample`", '"sample"', "the only `method` is `greedy`"),
+        ('instruction = "List its facts."', 'instruction = "\\n"', "`prompt.map-v1.instruction` is empty", '"\\n"', None),
         ('rule = "extract"', 'rule = "extrac"', "`package.baseline.rule` can't be `extrac`", '"extrac"', "did you mean `extract`?"),
         ('rule = "extract"\n', "", "`package.baseline` lacks `rule`", "baseline", "add `rule = …` there"),
         ('map_prompt = "map-v1"', 'map_prompt = "map-v2"', "prompt `map-v2` is not declared", '"map-v2"', "did you mean `map-v1`?"),
@@ -240,10 +244,25 @@ def test_numbers_and_keys_of_free_tables_are_named_in_errors(root):
     _refused(root, "`numerics.other.libraries.torch` must be a string, not an integer", "2")
 
 
-def test_a_prompt_file_is_read_exactly(root):
+@pytest.mark.parametrize(("end", "kept"), [("", ""), ("\n", ""), ("\r\n", ""), ("\n\n", "\n"), (" \n", " ")])
+def test_one_newline_at_the_end_of_a_prompt_s_text_is_no_part_of_it_wherever_it_stands(root, end, kept):
+    written = end.replace("\r", "\\r").replace("\n", "\\n")
+    write_text(root / "map.txt", f"Line 1\nLine 2{end}")
+    edit_build(root, 'instruction = "List its facts."', 'instruction = { file = "map.txt" }')
+    edit_build(root, 'system = "Read one document."', f'system = "Read.{written}"')
+    example = f'[[prompt.map-v1.examples]]\ninput = "[1] a{written}"\noutput = "{{}}{written}"\n\n[package.baseline]'
+    edit_build(root, "[package.baseline]", example)
+    prompt = load_workspace(root).prompts["map-v1"]
+    assert (prompt.instruction, prompt.system) == (f"Line 1\nLine 2{kept}", f"Read.{kept}")
+    assert [(one.input, one.output) for one in prompt.examples] == [(f"[1] a{kept}", f"{{}}{kept}")]
+    asked, _ = messages(prompt, "[1] Text.")
+    assert asked[-1].content == f"Line 1\nLine 2{kept}\n\n[1] Text."
+
+
+def test_a_prompt_file_is_read_exactly_but_for_its_last_newline(root):
     write_text(root / "map.txt", "\ufeffLine\r\nLine\n\n")
     edit_build(root, 'instruction = "List its facts."', 'instruction = { file = "map.txt" }')
-    assert load_workspace(root).prompts["map-v1"].instruction == "\ufeffLine\r\nLine\n\n"
+    assert load_workspace(root).prompts["map-v1"].instruction == "\ufeffLine\r\nLine\n"
     write_text(root / "map.txt", " \n")
     _refused(root, "the file of `prompt.map-v1.instruction` is empty")
     (root / "map.txt").write_bytes(b"a\n\xff")

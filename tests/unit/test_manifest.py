@@ -90,6 +90,19 @@ def test_a_wrong_manifest_is_refused_at_the_place(old, new, message, marked):
     assert _marked(caught.value.excerpt) == marked
 
 
+@pytest.mark.parametrize(
+    ("line", "key", "hint"),
+    [
+        ("schema = 1\n", "schema", "add `schema = …` above the first section"),
+        ('active = "1"\n', "active", "add `active = …` there"),
+    ],
+)
+def test_a_missing_key_is_asked_for_in_the_form_that_it_has(line, key, hint):
+    with pytest.raises(DeclarationError, match=f"lacks `{key}`") as caught:
+        parse((HEAD + ENTRY).replace(line, "", 1))
+    assert caught.value.hint == hint
+
+
 def test_a_duplicate_id_is_refused_at_the_second():
     with pytest.raises(DeclarationError, match="document `D-1` is declared twice") as caught:
         parse(HEAD + ENTRY + ENTRY)

@@ -37,6 +37,10 @@ def test_an_answer_without_claims_is_valid(stop: StopReason) -> None:
     assert read('{"claims":[]}', 0, stop) == Parsed((), None, ())
 
 
+def test_where_nothing_could_be_cited_a_citation_is_refused_as_that() -> None:
+    assert read(GOOD, 0).diagnostic == "claim 1, `evidence` cites a number that was not given, none was"
+
+
 def test_a_generation_that_ended_by_length_is_refused_even_if_it_parses() -> None:
     assert read(GOOD, stop=StopReason.LENGTH) == Parsed((), "the generation ended at its length limit", ())
 
