@@ -5,6 +5,7 @@ No error holds anything of a file's content. Knows no manifest and no rights: ca
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -35,16 +36,16 @@ def read_bytes(root: str, path: str, max_bytes: int, noun: str) -> bytes:
     Raises:
         DeclarationError: if it is missing, no regular file, too large or can't be read.
     """
-    file = Path(root, path)
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DeclarationError(f"{noun} `{path}` is no regular file", facts={"file": path})
-        size = status.st_size
-        if size <= max_bytes:
-            with file.open("rb") as stream:
+        # What stands there may be replaced at any moment: it is the open file that is looked at, and no FIFO waited for.
+        with open(Path(root, path), "rb", opener=without_waiting) as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise DeclarationError(f"{noun} `{path}` is no regular file", facts={"file": path})
+            size = status.st_size
+            if size <= max_bytes:
                 data = stream.read(max_bytes + 1)
-            size = len(data)
+                size = len(data)
     except OSError as error:
         raise unreadable(f"{noun} `{path}` can't be read", path, error) from None
     if size > max_bytes:
@@ -54,6 +55,11 @@ def read_bytes(root: str, path: str, max_bytes: int, noun: str) -> bytes:
             hint="split it, or raise `max_bytes` of its source",
         )
     return data
+
+
+def without_waiting(path: str, flags: int) -> int:
+    """Open a file, for `open(opener=…)`, that may turn out to be a FIFO with nobody at its other end."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def decode_text(data: bytes, path: str, noun: str) -> str:
