@@ -37,7 +37,7 @@ def read_bytes(root: str, path: str, max_bytes: int, noun: str) -> bytes:
         DeclarationError: if it is missing, no regular file, too large or can't be read.
     """
     try:
-        # What stands there may be replaced at any moment: it is the open file that is looked at, and no FIFO waited for.
+        # What stands there may be replaced at any moment: the open file is looked at, and no FIFO waited for.
         with open(Path(root, path), "rb", opener=without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
