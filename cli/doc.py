@@ -8,7 +8,7 @@ import click
 
 from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.editing import Changed, Place, edit_manifest, find_place
-from gsum.cli.render import emit, emit_json
+from gsum.cli.render import emit, emit_json, safe
 from gsum.rules import manifest_edit
 from gsum.rules.labels import document_label
 from gsum.rules.loader import load_workspace
@@ -85,7 +85,7 @@ def _set_right(name: str, label: str, document: str, reader: str | None) -> None
     config = current_config()
     who = reader or config.principal or load_workspace(config.root).section.principal
     edit = manifest_edit.grant if name == "grant" else manifest_edit.revoke
-    state = f"`{who}` {'may' if name == 'grant' else 'may not'} read it"
+    state = f"`{safe(who)}` {'may' if name == 'grant' else 'may not'} read it"
     _run(name, label, document, lambda text, file: edit(text, document, who, file), state, principal=who)
 
 
@@ -146,4 +146,4 @@ def _print(config: Config, what: str, place: Place, changed: Changed) -> None:
     elif not any(headings.values()):
         emit(config, "nothing that is built is touched by it")
     if changed.stale_roots:
-        emit(config, f"next: {config.typed('build', *changed.stale_roots)}")
+        emit(config, f"next: {safe(config.typed('build', *changed.stale_roots))}")

@@ -16,7 +16,7 @@ from gsum.cli.asked import system_clock
 from gsum.cli.config import GivenPath
 from gsum.cli.context import Config, current_config, options
 from gsum.cli.interrupts import Interrupts
-from gsum.cli.render import counted, duration, emit, emit_json, on_terminal, table
+from gsum.cli.render import counted, duration, emit, emit_json, on_terminal, safe, table
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.experiment.budget import Budget
@@ -134,7 +134,7 @@ def _print_run(config: Config, records: tuple[StageRecord, ...], folder: Path, s
     for line in table(rows):
         emit(config, line)
     emit(config, f"finished in {duration(seconds)}: {folder}")
-    emit(config, f"next: {config.typed('experiment', 'report', str(folder.parent))}")
+    emit(config, f"next: {safe(config.typed('experiment', 'report', str(folder.parent)))}")
 
 
 class _Progress:

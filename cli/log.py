@@ -10,7 +10,7 @@ import msgspec
 
 from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.forecasting import calibration_document, calibration_lines
-from gsum.cli.render import aligned, counted, duration, emit, emit_json, table
+from gsum.cli.render import aligned, counted, duration, emit, emit_json, safe, table
 from gsum.cli.reporting import event_line
 from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
 from gsum.engine.explain import find_invocation, own_invocations
@@ -67,9 +67,9 @@ def _list(config: Config, principal: str, records: list[InvocationRecord]) -> No
         emit_json("log", {"historical": True, "principal": principal, "invocations": invocations})
         return
     if not records:
-        emit(config, f"`{principal}` has built nothing here yet")
+        emit(config, f"`{safe(principal)}` has built nothing here yet")
         return
-    emit(config, f"HISTORICAL: builds for `{principal}`; `gsum status` says what is current")
+    emit(config, f"HISTORICAL: builds for `{safe(principal)}`; `gsum status` says what is current")
     rows = [
         (record.id, record.started, _status(record), " ".join(record.patterns), _counts(record)) for record in records
     ]

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from gsum.cli.config import Config
-from gsum.cli.render import counted, duration, emit, error_lines
+from gsum.cli.render import counted, duration, emit, error_lines, safe
 from gsum.cli.reporting import Tally
 from gsum.engine.events import ActionFailed
 from gsum.engine.plan import Plan
@@ -120,7 +120,7 @@ def _next_lines(config: Config, requested: tuple[str, ...], report: BuildReport)
         return ["what is finished is kept; the same command goes on from there"]
     lines = [f"INVALID: {label}" for label in report.invalid]
     if len(requested) == 1 and not report.failed and not report.differences:
-        lines.append(f"next: {config.typed('show', requested[0])}")
+        lines.append(f"next: {safe(config.typed('show', requested[0]))}")
     elif report.invalid:
-        lines.append(f"next: {config.typed('show', report.invalid[0])}")
+        lines.append(f"next: {safe(config.typed('show', report.invalid[0]))}")
     return lines

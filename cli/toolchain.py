@@ -89,6 +89,6 @@ def _print(config: Config, name: str, changes: list[Change], texts: tuple[str, s
         emit(config, click.style(safe(line), fg=_DIFF_COLORS.get(line[:1])))
     if written:
         emit(config, f"pinned `{name}`; what it made under other values is stale now")
-        emit(config, f"next: {config.typed('status', '//...')}")
+        emit(config, f"next: {safe(config.typed('status', '//...'))}")
     else:
         emit(config, f"dry run: {BUILD_FILE} is unchanged")

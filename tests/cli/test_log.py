@@ -82,3 +82,13 @@ def test_an_unknown_or_ambiguous_id_is_a_usage_error(gsum):
     ran = gsum("log", "--invocation", "2")
     assert ran.code == ExitCode.USAGE
     assert "2 invocations start with `2`" in ran.err
+
+
+def test_a_principal_that_could_steer_a_terminal_is_shown_as_escapes(gsum):
+    reader = "\x1b[2J\u202eevil"
+    for command in (["log"], ["build", "//dossier:S-1"], ["log"]):
+        assert not {"\x1b", "\u202e"} & set(gsum(*command, "--principal", reader).out), command
+    for edit in ("grant", "revoke"):
+        ran = gsum("doc", edit, "//dossier:S-1", "D-00", "--reader", reader)
+        assert ran.code == 0, ran.err
+        assert not {"\x1b", "\u202e"} & set(ran.out), edit
