@@ -100,12 +100,18 @@ def config_from(given: Mapping[str, Any], environ: Mapping[str, str], cwd: Path)
     )
 
 
+def check_text(context: click.Context, parameter: click.Parameter, value: object) -> object:
+    """Refuse the value of an option that is no text: bytes that the encoding of arguments can't decode."""
+    if isinstance(value, str) and not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value):
+        raise click.BadParameter("is not valid text in the encoding of this terminal", context, parameter)
+    return value
+
+
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
     """Keep an option where it can be given before the command's name as well as after it; the last one wins."""
     if value == "":
         raise click.BadParameter("is empty", context, parameter)
-    if isinstance(value, str) and not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value):
-        raise click.BadParameter("is not valid text in the encoding of this terminal", context, parameter)
+    check_text(context, parameter, value)
     if value:
         context.meta.setdefault(_META, {})[parameter.name] = value
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import click
 
 from gsum.cli.context import Config, current_config, options, reading_store
+from gsum.cli.config import check_text
 from gsum.cli.editing import Changed, Place, edit_manifest, find_place
 from gsum.cli.render import emit, emit_json, safe
 from gsum.rules import manifest_edit
@@ -14,7 +15,9 @@ from gsum.rules.labels import document_label
 from gsum.rules.loader import load_workspace
 from gsum.rules.manifest_edit import Edit
 
-_READER = click.option("--reader", metavar="P", help="Whose right; else the principal of the workspace.")
+_READER = click.option(
+    "--reader", metavar="P", callback=check_text, help="Whose right; else the principal of the workspace."
+)
 _LABEL = click.argument("label", metavar="DOSSIER")
 _DOCUMENT = click.argument("document", metavar="DOCUMENT")
 

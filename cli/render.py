@@ -58,6 +58,11 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def _encodable(text: str) -> str:
+    """Write as escapes what UTF-8 can't: bytes of arguments and file names that are no text."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def state_text(state: str, width: int = 0) -> str:
     """Return a state's name in its colour, padded to `width`."""
     return click.style(state, fg=STATE_COLORS.get(state)) + " " * max(0, width - len(state))
@@ -114,10 +119,17 @@ def error_lines(message: str, facts: Mapping[str, object], hint: str | None, exc
 
 def error_document(message: str, facts: Mapping[str, object], hint: str | None, exit_code: int) -> dict[str, Any]:
     """Return the JSON document of an error."""
-    plain = {name: value if isinstance(value, int | str | bool | None) else str(value) for name, value in facts.items()}
+    plain = {
+        name: value if isinstance(value, int | bool | None) else _encodable(str(value)) for name, value in facts.items()
+    }
     return {
         "schema": JSON_SCHEMA,
-        "error": {"message": message, "facts": plain, "hint": hint, "exit_code": exit_code},
+        "error": {
+            "message": _encodable(message),
+            "facts": plain,
+            "hint": None if hint is None else _encodable(hint),
+            "exit_code": exit_code,
+        },
     }
 
 

@@ -239,3 +239,22 @@ def test_an_option_that_is_no_text_is_a_usage_error(gsum, option):
         )
         assert ran.returncode == ExitCode.USAGE, ran.stderr
         assert ran.stderr.startswith(b"error: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["query", b"//\xff"],
+        ["doc", "activate", "//dossier:S-1", b"\xff", "--version", "1"],
+        ["doc", "grant", "//dossier:S-1", "D-00", "--reader", b"\xff"],
+    ],
+)
+def test_an_argument_that_is_no_text_is_one_json_error(gsum, command):
+    ran = subprocess.run(
+        [sys.executable, "-m", "gsum.cli", *command, "--json"],
+        cwd=gsum.root,
+        capture_output=True,
+        env=clean_environment(),
+    )
+    assert ran.stderr == b""
+    assert __import__("json").loads(ran.stdout)["error"]["exit_code"] == ran.returncode == ExitCode.USAGE
