@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import click
 
-from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.config import check_text
+from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.editing import Changed, Place, edit_manifest, find_place
 from gsum.cli.render import emit, emit_json, safe
 from gsum.rules import manifest_edit
