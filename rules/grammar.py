@@ -1,35 +1,37 @@
 """The grammar of a generation, as Lark text in llguidance's dialect, by strength (DESIGN §4). Pure.
 
 Answers are compact JSON, `evidence` last in each claim: a small model copies a fact and then says where it stands,
-but cites at random when asked for the number first (S-037, leaves: 0 of 39 claims supported, against 39 of 48). Literal
-text is JSON-escaped as an encoder writes it (non-ASCII as it is), then quoted for Lark in ASCII. A grammar helps the
-model and proves nothing: what comes back is parsed and checked as if there were none.
+but cites at random when asked for the number first. Literal text is JSON-escaped as an encoder writes it (non-ASCII as
+it is), then quoted for Lark in ASCII. A grammar helps the model and proves nothing: what comes back is parsed and
+checked as if there were none.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 from gsum.rules.claims import Claim
+from gsum.rules.clauses import Citable, Clause, read_line, word_shapes
 from gsum.rules.config import SchemaSection, Strength
 from gsum.rules.documents import Line
 from gsum.rules.facts import read_fact
 
-GRAMMAR_VERSION = 1
+GRAMMAR_VERSION = 2
 """Stands in the first line of every grammar, hence in every request's bytes.
 
-llguidance's default limits admit some 1,900 citable lines a leaf (2,000 parser items a row); beyond that it refuses
-the grammar, which is a failed action like any other input that is too large.
+llguidance's default limits admit some 1,900 clauses a leaf (2,000 parser items a row); beyond that it refuses the
+grammar, which is a failed action like any other input that is too large.
 """
 
+_SETS = 320
+"""Up to so many sets of used groups, claims stand in any order: 4 of 12, say."""
+_ORDERED = 3_200
+"""Up to so many rules, claims stand in the order of their groups; a longer document's may repeat."""
+
 _OPEN, _CLOSE = '{"claims":[', "]}"
-# A word is a run of letters and digits with single joiners inside it (`P-37-05`, `1,440`, `12:30`, `don't`); scripts
-# written without spaces go by character; every other character stands alone.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTER = rf"(?:[^\W{_UNSPACED}][\u0300-\u036f]*)"
-_CHUNK = re.compile(rf"{_LETTER}+(?:[-'’.,/&+]{_LETTER}+|(?<=\d):(?=\d){_LETTER}+)*|\s+|.", re.DOTALL)
 # One character of a JSON string body: as it is, or as the escape that an encoder writes.
 _JSON_CHARACTER = r"([^\x00-\x1f\x22\\]|\\[\x22\\bfnrt]|\\u00[01][0-9a-f])"
 _TRIMMED = r"/\S(.*\S)?/s"
@@ -63,18 +65,18 @@ def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequenc
     return _choice_grammar(schema, strength, [(number, dict(values)) for values, number in first.items()])
 
 
-def answer_text(claims: Sequence[tuple[Sequence[int], dict[str, str]]]) -> str:
+def answer_text(claims: Sequence[tuple[Sequence[int], Mapping[str, str]]]) -> str:
     """Write claims, each its evidence numbers and its values, in the one form that the grammars admit."""
     return _json({"claims": [{**values, "evidence": list(numbers)} for numbers, values in claims]})
 
 
-def chunks(text: str) -> tuple[str, ...]:
-    """Split a line into words, whitespace runs and single other characters; joined they are the line."""
-    return tuple(_CHUNK.findall(text))
-
-
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _body(text: str) -> str:
+    """Return text as the body of a JSON string."""
+    return _json(text)[1:-1]
 
 
 def _quoted(text: str) -> str:
@@ -112,13 +114,25 @@ def _picks(items: Sequence[str], most: int) -> list[str]:
 
 
 def _choice_grammar(schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]]) -> str:
-    """Admit up to `max_claims` of the given claims, whole, each at most once."""
+    """Admit up to `max_claims` of the given claims, whole, in order; of claims about the same thing one."""
     if not choices:
         return _nothing(strength)
-    most = min(schema.max_claims, len(choices))
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for number, values in choices:
+        alike.setdefault(_about(schema, values), []).append(f"c{number}")
+    groups = [" | ".join(names) if len(names) == 1 else f"({' | '.join(names)})" for names in alike.values()]
+    most = min(schema.max_claims, len(groups))
     claims = [f"c{n}: {_quoted(_json({**values, 'evidence': [n]}))}" for n, values in choices]
     start = f"start: {_quoted(_OPEN)} pick_0_{most}? {_quoted(_CLOSE)}"
-    return _grammar(strength, [start, *_picks([f"c{n}" for n, _ in choices], most), *claims])
+    return _grammar(strength, [start, *_picks(groups, most), *claims])
+
+
+def _about(schema: SchemaSection, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a claim is about: its names and enumerations where it has both and a text beside, else all of it."""
+    names, free = word_shapes(schema), [field for field in schema.fields if field not in schema.enums]
+    key = [field for field in schema.fields if field in names or field in schema.enums]
+    whole = not names or not schema.enums or all(field in names for field in free)
+    return tuple(values[field] for field in (schema.fields if whole else key))
 
 
 def _schema_grammar(schema: SchemaSection, citable: int) -> str:
@@ -127,52 +141,119 @@ def _schema_grammar(schema: SchemaSection, citable: int) -> str:
         return _nothing(Strength.SCHEMA)
     most = min(schema.max_evidence, citable)
     numbers = _picks([_quoted(str(n)) for n in range(1, citable + 1)], most)
-    claim = _claim_rule(schema, "claim", "TEXT", f"pick_0_{most}")
+    texts = dict.fromkeys(schema.fields, "TEXT")
+    claim = _claim_rule(schema, "claim", texts, {}, f"pick_0_{most}")
     text = f"TEXT: /{_JSON_CHARACTER}{{1,{schema.max_length}}}/"
     return _grammar(Strength.SCHEMA, [_list_of_claims(schema), claim, *numbers, text, *_enum_rules(schema)])
 
 
 def _literal_grammar(schema: SchemaSection, lines: Sequence[Line]) -> str:
-    """Admit, for each claim, one line and fields that are runs of its words."""
-    bodies: list[str] = []
+    """Admit claims whose texts are copied from the line they cite; of claims about the same thing one."""
+    shapes = word_shapes(schema)
+    rules: list[str] = []
+    groups: dict[tuple[str, ...], list[str]] = {}
     for line in lines:
-        terminal = _words_terminal(f"T{line.number}", chunks(line.text), schema.max_length)
-        if terminal:
-            bodies.append(_claim_rule(schema, f"c{line.number}", f"T{line.number}", _quoted(str(line.number))))
-            bodies.extend(terminal)
-    names = [body.partition(":")[0] for body in bodies if body.startswith("c")]
-    if not names:
-        return _nothing(Strength.LITERAL)
-    claim = f"claim: {' | '.join(names)}"
-    return _grammar(Strength.LITERAL, [_list_of_claims(schema), claim, *bodies, *_enum_rules(schema)])
+        found = read_line(schema, shapes, line.text)
+        if found is not None:
+            rules += _text_rules(schema, line.number, found)
+            for about, name, rule in _line_claims(schema, line.number, found):
+                groups.setdefault(about, []).append(name)
+                rules.append(rule)
+    return _grammar(Strength.LITERAL, [*_once_each(schema, list(groups.values())), *rules])
 
 
-def _words_terminal(name: str, words: Sequence[str], max_length: int) -> list[str]:
-    """Return the terminal of all runs of whole words of a line that fit, trimmed; none if no word fits."""
-    if not any(len(word) <= max_length and not word.isspace() for word in words):
-        return []
-    escaped = [_json(word)[1:-1] for word in words]
-    limit = f" & /{_JSON_CHARACTER}{{1,{max_length}}}/" if sum(map(len, words)) > max_length else ""
+def _text_rules(schema: SchemaSection, number: int, found: Citable) -> list[str]:
+    """Return the rules of a line's clauses, and of any of them."""
+    rules = [rule for k, clause in enumerate(found.clauses) for rule in _clause_rules(f"{number}_{k}", clause, schema)]
+    if found.clauses:
+        rules.append(f"a{number}: {' | '.join(f't{number}_{k}' for k in range(len(found.clauses)))}")
+    return rules
+
+
+def _line_claims(schema: SchemaSection, number: int, found: Citable) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield the claims that a line admits: what each is about, the name of its rule and the rule.
+
+    A claim has one of the line's words for each field of a word's shape, one of the admitted values for each
+    enumeration (the one by which a label names the clause), and the clause for its last other text. Those before are
+    of any clause of the line. It is about its words and enumerations; in a schema without such words, about the clause.
+    """
+    free = [field for field in schema.fields if field not in schema.enums and field not in found.names]
+    for k, clause in enumerate(found.clauses or [Clause(())]):
+        choices = [
+            found.names.get(field) or ([clause.named[field]] if field in clause.named else schema.enums[field])
+            for field in schema.fields
+            if field not in free
+        ]
+        texts = dict.fromkeys(free, f"a{number}") | ({free[-1]: f"t{number}_{k}"} if free else {})
+        for place, chosen in enumerate(itertools.product(*choices)):
+            fixed = dict(zip((field for field in schema.fields if field not in free), chosen, strict=True))
+            about = chosen if found.names else (*chosen, str(number), str(k))
+            name = f"c{number}_{k}_{place}"
+            yield about, name, _claim_rule(schema, name, texts, fixed, _quoted(str(number)))
+
+
+def _once_each(schema: SchemaSection, groups: Sequence[Sequence[str]]) -> list[str]:
+    """Return rules whose first admits up to `max_claims` claims, each of another group.
+
+    In any order where the sets of groups already used are few; else in the groups' order; of too many groups freely.
+    """
+    if not groups:
+        return [f"start: {_quoted(_OPEN + _CLOSE)}"]
+    names = [f"g{index}" for index in range(len(groups))]
+    rules = [f"{name}: {' | '.join(group)}" for name, group in zip(names, groups, strict=True)]
+    most = min(schema.max_claims, len(groups))
+    if sum(math.comb(len(groups), used) for used in range(most)) <= _SETS:
+        return [f"start: {_quoted(_OPEN)} set_0? {_quoted(_CLOSE)}", *_sets(names, most), *rules]
+    if most * len(groups) <= _ORDERED:
+        return [f"start: {_quoted(_OPEN)} pick_0_{most}? {_quoted(_CLOSE)}", *_picks(names, most), *rules]
+    return [_list_of_claims(schema), f"claim: {' | '.join(names)}", *rules]
+
+
+def _sets(items: Sequence[str], most: int) -> list[str]:
+    """Return rules whose first, `set_0`, admits 1 to `most` of the items, comma-separated, each once, in any order.
+
+    `set_N` admits what may follow when the items of the binary number N are used.
+    """
+    rules: list[str] = []
+    for size in range(most):
+        for used in itertools.combinations(range(len(items)), size):
+            mask = sum(1 << index for index in used)
+            more = {i: f' ("," set_{mask | 1 << i})?' if size + 1 < most else "" for i in range(len(items))}
+            left = [f"{items[i]}{more[i]}" for i in range(len(items)) if i not in used]
+            rules.append(f"set_{mask}: {' | '.join(left)}")
+    return rules
+
+
+def _clause_rules(name: str, clause: Clause, schema: SchemaSection) -> list[str]:
+    """Return the rule of a clause's text and its terminals: as a whole, or all runs of whole words that fit."""
+    if clause.whole:
+        return [f"t{name}: {_quoted(_body(''.join(clause.words)))}"]
+    escaped = [_body(word) for word in clause.words]
+    long = sum(map(len, clause.words)) > schema.max_length
+    limit = f" & /{_JSON_CHARACTER}{{1,{schema.max_length}}}/" if long else ""
     return [
-        f"{name}: W{name[1:]} & {_TRIMMED}{limit}",
-        f'W{name[1:]}: %regex {{ "substring_chunks": {json.dumps(escaped)} }}',
+        f"t{name}: T{name}",
+        f"T{name}: W{name} & {_TRIMMED}{limit}",
+        f'W{name}: %regex {{ "substring_chunks": {json.dumps(escaped)} }}',
     ]
 
 
-def _claim_rule(schema: SchemaSection, name: str, text: str, numbers: str) -> str:
-    """Return the rule of one claim: the fields in order, each a `text` or of its enumeration, then its evidence."""
+def _claim_rule(schema: SchemaSection, name: str, texts: Mapping[str, str], fixed: Mapping[str, str], ends: str) -> str:
+    """Return the rule of one claim: each field as fixed, of its enumeration, or by its text's rule; its evidence."""
     parts: list[str] = []
     literal = "{"
     for index, field in enumerate(schema.fields):
         literal += f"{_json(field)}:"
-        if field in schema.enums:
+        if field in fixed:
+            literal += f"{_json(fixed[field])},"
+        elif field in schema.enums:
             parts.append(f"{_quoted(literal)} enum_{index}")
             literal = ","
         else:
-            parts.append(f"{_quoted(literal + chr(34))} {text}")
+            parts.append(f"{_quoted(literal + chr(34))} {texts[field]}")
             literal = '",'
     literal += '"evidence":['
-    return f"{name}: {' '.join(parts)} {_quoted(literal)} {numbers} {_quoted(']}')}"
+    return f"{name}: {' '.join(parts)} {_quoted(literal)} {ends} {_quoted(']}')}"
 
 
 def _enum_rules(schema: SchemaSection) -> list[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.grammars import admits, walk
 from support.products import FIELDS, PRODUCT, generated, inputs_of, readable, snapshot_of
 
 from gsum.rules.claims import Claim, Result, Status
+from gsum.rules.clauses import Clause, chunks, read_line, word_shapes
 from gsum.rules.config import Strength, SummaryTreePackage
 from gsum.rules.documents import lines
 from gsum.rules.evidence import catalogue
-from gsum.rules.grammar import answer_text, chunks, leaf_grammar, reduction_grammar
+from gsum.rules.grammar import answer_text, leaf_grammar, reduction_grammar
 from gsum.rules.kinds import RULES
 
 PIECES = st.sampled_from(
@@ -57,11 +59,17 @@ PACKAGE = SummaryTreePackage("corpus", "map", "reduce", "product", 2, 2048, 3072
 SOURCE = st.randoms(use_true_random=False)
 
 
-def runs(text: str) -> list[str]:
-    """Return all runs of whole words of a line that a claim may hold, by definition rather than by automaton."""
-    words = chunks(text)
+SHAPES = word_shapes(PRODUCT)
+NAMED = st.tuples(LINE, st.sampled_from(["P-37-05", "P-37-05 status: ", "P-37-05 site | "]), LINE).map("".join)
+
+
+def runs(clause: Clause) -> list[str]:
+    """Return all texts of a clause that a claim may hold, by definition rather than by automaton."""
+    if clause.whole:
+        return ["".join(clause.words)]
+    words = clause.words
     found = ["".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1)]
-    return [run for run in found if len(run) <= PRODUCT.max_length and run[0] != " " and run[-1] != " "]
+    return [run for run in found if len(run) <= PRODUCT.max_length and not run[0].isspace() and not run[-1].isspace()]
 
 
 @given(LINE)
@@ -69,19 +77,29 @@ def test_chunks_join_to_the_line(text: str) -> None:
     assert "".join(chunks(text)) == text
 
 
+@given(NAMED)
+def test_what_a_line_offers_stands_in_it(text: str) -> None:
+    for schema in (PRODUCT, msgspec.structs.replace(PRODUCT, fact_pattern=None)):
+        found = read_line(schema, word_shapes(schema), text)
+        if found is not None:
+            assert all(name in text for names in found.names.values() for name in names)
+            assert all("".join(clause.words) in text for clause in found.clauses)
+            assert all(any(len(run) <= 120 for run in runs(clause)) for clause in found.clauses)
+
+
 @settings(max_examples=150, deadline=None)
-@given(TEXTS, SOURCE)
+@given(st.lists(NAMED, min_size=1, max_size=4).map("\n".join), SOURCE)
 def test_literal_admits_each_run_of_words_of_a_hostile_line(text: str, chooser: random.Random) -> None:
     found = lines(text)
     grammar = leaf_grammar(PRODUCT, Strength.LITERAL, found)
     assert grammar is not None
     for line in found:
-        allowed = [run for run in runs(line.text) if not run[0].isspace() and not run[-1].isspace()]
-        if allowed:
-            subject, value = chooser.choice(allowed), chooser.choice(allowed)
-            claim = {"subject": subject, "field": "site", "value": value}
+        offered = read_line(PRODUCT, SHAPES, line.text)
+        if offered is not None:
+            clause = chooser.choice(offered.clauses)
+            claim = {"subject": "P-37-05", "field": "site", "value": chooser.choice(runs(clause)), **clause.named}
             assert admits(grammar, answer_text([([line.number], claim)]))
-            assert not admits(grammar, answer_text([([line.number], {**claim, "value": value + "~~"})]))
+            assert not admits(grammar, answer_text([([line.number], {**claim, "value": claim["value"] + "~~"})]))
     assert admits(grammar, answer_text([]))
 
 
@@ -120,8 +138,8 @@ def test_a_reduction_grammar_admits_choices_and_they_resolve(claims: list[Claim]
     root = RULES["summary_tree"].expand("dossier", PACKAGE, snapshot_of([readable("D-1", "Hall 3")]), "t")[-1]
     grammar = reduction_grammar(PRODUCT, Strength.LITERAL, claims)
     assert grammar is not None
-    values = [claim.values for claim in claims]
-    choices = [n for n in range(1, len(claims) + 1) if values[n - 1] not in values[: n - 1]]
+    about = [(claim.values["subject"], claim.values["field"]) for claim in claims]
+    choices = [n for n in range(1, len(claims) + 1) if about[n - 1] not in about[: n - 1]]
     numbers = sorted(chooser.sample(choices, min(len(choices), chooser.randint(0, 4))))
     assert admits(grammar, answer_text([([n], claims[n - 1].values) for n in numbers]))
     result = RULES["summary_tree"].resolve(root, inputs, generated(walk(grammar, chooser)))

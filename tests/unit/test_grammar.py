@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from support.grammars import admits, matcher
 from support.products import FIELDS, PRODUCT
@@ -11,7 +12,7 @@ from support.products import FIELDS, PRODUCT
 from gsum.rules.claims import Claim
 from gsum.rules.config import SchemaSection, Strength
 from gsum.rules.documents import lines
-from gsum.rules.grammar import answer_text, chunks, leaf_grammar, reduction_grammar
+from gsum.rules.grammar import answer_text, leaf_grammar, reduction_grammar
 
 TEXT = """Reference 7, for the file
 Product P-37-05 delivery: 25 February.
@@ -21,7 +22,9 @@ Of the two dates, 18 October no longer applies.
 LINES = lines(TEXT)
 DELIVERY = {"subject": "P-37-05", "field": "delivery", "value": "25 February"}
 STATUS = {"subject": "P-37-05", "field": "status", "value": '"held" in C:\\bay\t<|im_end|> \u00e9\u2028x'}
-CHILDREN = [Claim({**DELIVERY, "value": f"{day} May"}, (f"D@1:0:{day}",)) for day in range(1, 13)]
+HELD = '"held" in C'
+"""What line 3 offers as its status: a label's text ends where another colon or a column begins."""
+CHILDREN = [Claim({**DELIVERY, "subject": f"P-37-{day}"}, (f"D@1:0:{day}",)) for day in range(10, 22)]
 CONSTRAINED = [Strength.SCHEMA, Strength.LITERAL, Strength.PATTERN]
 
 
@@ -44,7 +47,7 @@ def test_strength_none_has_no_grammar() -> None:
 
 @pytest.mark.parametrize("strength", CONSTRAINED)
 def test_the_first_line_names_version_and_strength(strength: Strength) -> None:
-    first = f"// gsum grammar 1 {strength.value}"
+    first = f"// gsum grammar 2 {strength.value}"
     assert leaf(strength).partition("\n")[0] == first
     nothing = leaf_grammar(PRODUCT, strength, ())
     assert nothing is not None
@@ -62,7 +65,8 @@ def test_an_answer_is_compact_json_with_evidence_last_and_characters_unescaped()
 def test_the_facts_of_the_lines_are_admitted(strength: Strength) -> None:
     grammar = leaf(strength)
     assert admits(grammar, answer_text([]))
-    assert admits(grammar, answer_text([([2], DELIVERY), ([3], STATUS)]))
+    status = {**STATUS, "value": HELD} if strength is Strength.LITERAL else STATUS
+    assert admits(grammar, answer_text([([2], DELIVERY), ([3], status)]))
 
 
 @pytest.mark.parametrize("strength", CONSTRAINED)
@@ -101,9 +105,13 @@ def test_no_strength_admits_another_shape(strength: Strength, text: str) -> None
 
 def test_a_fifth_claim_is_not_admitted() -> None:
     four, five = ([([2], DELIVERY)] * n for n in (4, 5))
-    for strength in (Strength.SCHEMA, Strength.LITERAL):
-        assert admits(leaf(strength), answer_text(four))
-        assert not admits(leaf(strength), answer_text(five))
+    assert admits(leaf(Strength.SCHEMA), answer_text(four))
+    assert not admits(leaf(Strength.SCHEMA), answer_text(five))
+    prose = [([n], {"subject": f"P-37-0{n}", "field": "site", "value": "Hall 3"}) for n in range(1, 6)]
+    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines("".join(f"P-37-0{n} is in Hall 3\n" for n in range(1, 6))))
+    assert grammar is not None
+    assert admits(grammar, answer_text(prose[:4]))
+    assert not admits(grammar, answer_text(prose))
     picks = [([n], CHILDREN[n - 1].values) for n in range(1, 6)]
     assert admits(reduction(Strength.LITERAL), answer_text(picks[:4]))
     assert not admits(reduction(Strength.LITERAL), answer_text(picks))
@@ -118,40 +126,112 @@ def test_schema_admits_any_text_up_to_the_length_and_evidence_in_order() -> None
     assert not admits(grammar, answer_text([([1], DELIVERY)]).replace("25", "\\ud800"))
 
 
-@pytest.mark.parametrize("value", ["25", "delivery: 25 February.", "Product P-37-05 delivery: 25 February.", "."])
-def test_literal_admits_runs_of_whole_words_of_the_cited_line(value: str) -> None:
-    assert admits(leaf(Strength.LITERAL), answer_text([([2], {**DELIVERY, "value": value})]))
+PROSE = lines("""P-37-05 is in Hall 3 now, and P-37-06 is dry
+The sign of P-37-05 names the old shed
+| P-37-05 | 40 sheets | Mill Annex |
+Of the two dates, 18 October no longer applies.
+Mr Gale said: "P-37-05 is lost at sea for all I know"
+""")
+
+
+def prose(schema: SchemaSection = PRODUCT) -> str:
+    grammar = leaf_grammar(schema, Strength.LITERAL, PROSE)
+    assert grammar is not None
+    return grammar
+
+
+def said(number: int, value: str, field: str = "site", subject: str = "P-37-05") -> tuple[list[int], dict[str, str]]:
+    return [number], {"subject": subject, "field": field, "value": value}
+
+
+@pytest.mark.parametrize("value", ["is in Hall 3 now", "Hall 3", "is", "Hall 3 now", "is dry", "and"])
+def test_literal_admits_runs_of_whole_words_of_a_clause_of_the_cited_line(value: str) -> None:
+    assert admits(prose(), answer_text([said(1, value)]))
 
 
 @pytest.mark.parametrize(
     "value",
-    ["26 February", "2", "5 February", "25 Febr", " 25", "25 ", "25  February", "P-37", "18 October", "25 february"],
+    [
+        "Hall",
+        "3",
+        "Hall 3 now, and",
+        "all 3",
+        " dry",
+        "dry ",
+        "is  dry",
+        "hall 3",
+        "P-37-06",
+        "now, and P-37-06",
+        "shed",
+    ],
 )
-def test_literal_admits_no_value_that_is_not_in_the_cited_line(value: str) -> None:
-    assert not admits(leaf(Strength.LITERAL), answer_text([([2], {**DELIVERY, "value": value})]))
+def test_literal_admits_no_value_that_is_no_run_of_one_clause_of_the_cited_line(value: str) -> None:
+    assert not admits(prose(), answer_text([said(1, value)]))
 
 
-def test_literal_binds_every_field_to_the_line_of_the_same_claim() -> None:
-    old = {"subject": "the two dates", "field": "delivery", "value": "18 October"}
-    assert admits(leaf(Strength.LITERAL), answer_text([([4], old)]))
-    assert not admits(leaf(Strength.LITERAL), answer_text([([4], {**old, "subject": "P-37-05"})]))
-    assert admits(leaf(Strength.LITERAL), answer_text([([4], old), ([1], {**old, "subject": "7", "value": "file"})]))
+def test_literal_admits_a_labelled_value_and_a_column_as_a_whole_only() -> None:
+    grammar = leaf(Strength.LITERAL)
+    for value in ("25", "February", "delivery", "Product"):
+        assert not admits(grammar, answer_text([([2], {**DELIVERY, "value": value})]))
+    assert not admits(grammar, answer_text([([2], {**DELIVERY, "field": "site"})]))
+    for value in ("40 sheets", "Mill Annex"):
+        assert admits(prose(), answer_text([said(3, value)]))
+    assert not admits(prose(), answer_text([said(3, "Mill")]))
+
+
+def test_literal_takes_a_name_only_from_the_cited_line_and_never_from_a_saying() -> None:
+    assert admits(prose(), answer_text([said(1, "dry", "status", "P-37-06")]))
+    assert not admits(prose(), answer_text([said(2, "the old shed", "site", "P-37-06")]))
+    assert not admits(prose(), answer_text([said(4, "18 October", "delivery")]))
+    assert not admits(prose(), answer_text([said(5, "lost", "status")]))
+
+
+def test_literal_admits_one_claim_about_a_thing_and_claims_in_any_order() -> None:
+    site, status, quantity = (
+        said(1, "Hall 3"),
+        said(2, "names the old shed", "status"),
+        said(3, "40 sheets", "quantity"),
+    )
+    for order in ([site, status, quantity], [quantity, site, status], [status, quantity]):
+        assert admits(prose(), answer_text(order))
+    for again in (site, said(2, "the old shed"), said(3, "Mill Annex")):
+        assert not admits(prose(), answer_text([site, again]))
+        assert not admits(prose(), answer_text([site, quantity, again]))
+    assert admits(prose(), answer_text([site, said(1, "dry", "site", "P-37-06")]))
+
+
+def test_literal_holds_many_things_to_the_order_of_the_text() -> None:
+    text = "".join(f"P-37-{n:02} is in Hall 3\n" for n in range(40))
+    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines(text))
+    assert grammar is not None
+    pick = [said(n + 1, "Hall 3", "site", f"P-37-{n:02}") for n in (3, 17, 39)]
+    assert admits(grammar, answer_text(pick))
+    assert not admits(grammar, answer_text(pick[::-1]))
+    assert not admits(grammar, answer_text([pick[0], pick[0]]))
+
+
+def test_without_a_declared_shape_every_line_is_citable_and_every_clause_gives_one_claim() -> None:
+    grammar = prose(msgspec.structs.replace(PRODUCT, fact_pattern=None))
+    old = said(4, "18 October no longer applies", "delivery", "Of the two dates")
+    assert admits(grammar, answer_text([old]))
+    assert not admits(grammar, answer_text([said(4, "18 October", "delivery", "Hall 3")]))
+    assert not admits(grammar, answer_text([old, old]))
 
 
 def test_literal_bounds_the_length_in_characters_of_the_text_not_of_its_escapes() -> None:
-    text = '"' * 130
-    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines(text))
+    text = 'x"' * 65
+    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines(f"P-37-05 {text}"))
     assert grammar is not None
-    assert admits(grammar, answer_text([([1], {**DELIVERY, "subject": text[:120], "value": text[:1]})]))
-    assert not admits(grammar, answer_text([([1], {**DELIVERY, "subject": text[:121], "value": text[:1]})]))
+    assert admits(grammar, answer_text([said(1, text[:120])]))
+    assert not admits(grammar, answer_text([said(1, text[:121])]))
 
 
 def test_a_line_without_a_word_that_fits_is_not_citable_and_blocks_nothing() -> None:
-    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines("x" * 121 + "\nHall 3"))
+    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines(f"P-37-05 {'x' * 121}\nP-37-05 Hall 3"))
     assert grammar is not None
-    assert not admits(grammar, answer_text([([1], {**DELIVERY, "subject": "x", "value": "x"})]))
-    assert admits(grammar, answer_text([([2], {**DELIVERY, "subject": "Hall", "value": "3"})]))
-    alone = leaf_grammar(PRODUCT, Strength.LITERAL, lines("x" * 121))
+    assert not admits(grammar, answer_text([said(1, "x")]))
+    assert admits(grammar, answer_text([said(2, "Hall 3")]))
+    alone = leaf_grammar(PRODUCT, Strength.LITERAL, lines(f"P-37-05 {'x' * 121}"))
     assert alone is not None
     assert bytes(matcher(alone).compute_ff_tokens()) == b'{"claims":[]}'
 
@@ -193,7 +273,7 @@ def test_a_reduction_by_schema_cites_the_numbers_of_the_claims() -> None:
 
 
 def test_the_size_of_a_choice_grows_with_the_number_of_claims() -> None:
-    many = [Claim({**DELIVERY, "value": str(number)}, ()) for number in range(48)]
+    many = [Claim({**DELIVERY, "subject": str(number)}, ()) for number in range(48)]
     assert len(reduction(Strength.LITERAL, many).splitlines()) == 2 + 4 * 48 + 48
 
 
@@ -214,20 +294,6 @@ def test_a_schema_of_other_fields_and_bounds_gets_its_own_grammar(strength: Stre
     assert admits(leaf(Strength.LITERAL, enums_only), answer_text([([4], {"field": "site"})]))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("P-37-05: 25 May.", ["P-37-05", ":", " ", "25", " ", "May", "."]),
-        ("at 12:30, 1,440/3.5%", ["at", " ", "12:30", ",", " ", "1,440/3.5", "%"]),
-        ("don't  \t(stop)", ["don't", "  \t", "(", "stop", ")"]),
-        ("e\u0301te\u0301 \u65e5\u672c", ["e\u0301te\u0301", " ", "\u65e5", "\u672c"]),
-        ("a_b -x- y--z", ["a_b", " ", "-", "x", "-", " ", "y", "-", "-", "z"]),
-    ],
-)
-def test_lines_split_into_words_whitespace_and_single_characters(text: str, words: list[str]) -> None:
-    assert list(chunks(text)) == words
-
-
 def test_a_leaf_as_long_as_a_large_budget_allows_still_compiles() -> None:
     grammar = leaf_grammar(PRODUCT, Strength.LITERAL, lines(TEXT * 480))
     assert grammar is not None
@@ -240,3 +306,13 @@ def test_of_equal_claims_a_reduction_can_choose_only_the_first(strength: Strengt
     assert admits(grammar, answer_text([([1], CHILDREN[0].values), ([2], CHILDREN[1].values)]))
     assert not admits(grammar, answer_text([([3], CHILDREN[0].values)]))
     assert not admits(grammar, answer_text([([1], CHILDREN[0].values), ([3], CHILDREN[0].values)]))
+
+
+@pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
+def test_of_claims_about_one_thing_a_reduction_can_choose_any_but_one(strength: Strength) -> None:
+    other = Claim({**CHILDREN[0].values, "value": "26 February"}, ())
+    grammar = reduction(strength, [CHILDREN[0], CHILDREN[1], other])
+    first, second, third = (([n], claim.values) for n, claim in enumerate([CHILDREN[0], CHILDREN[1], other], 1))
+    for chosen in ([first, second], [third, second], [third]):
+        assert admits(grammar, answer_text(chosen))
+    assert not admits(grammar, answer_text([first, third]))

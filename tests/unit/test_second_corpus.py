@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gsum.corpus.second.generate import main
-from gsum.rules.grammar import chunks
+from gsum.rules.clauses import chunks
 
 FIRST = Path(__file__).resolve().parents[2] / "corpus"
 SECOND = FIRST / "second"
