@@ -23,7 +23,8 @@ from gsum.store.errors import ExitCode, StoreError
 def command() -> int:
     """Say what each toolchain and the store need on this machine, and what to type where it is missing.
 
-    Exits 6 if the default toolchain (or that of --toolchain) can't run, and 5 if the store can't be read.
+    Exits 10 if the store is damaged, else 6 if the default toolchain (or that of --toolchain) can't run, else 5 if the
+    store can't be read.
     """
     config = current_config()
     root = config.root
@@ -31,9 +32,8 @@ def command() -> int:
     default = config.toolchain or workspace.section.default_toolchain
     declared_toolchain(workspace, default)
     found = {name: _examine(config, root, workspace, name) for name in workspace.toolchains}
-    store = _store(config, root)
-    code = ExitCode.OK if store.ok else ExitCode.STORE
-    if not all(finding.ok for finding in found[default]):
+    store, code = _store(config, root)
+    if code is not ExitCode.DAMAGE and not all(finding.ok for finding in found[default]):
         code = ExitCode.TOOLCHAIN
     if config.json:
         toolchains = [
@@ -77,16 +77,16 @@ def _program(toolchain: CommandToolchain, root: Path, path: str | None) -> Findi
     return Finding("program", True, found)
 
 
-def _store(config: Config, root: Path) -> Finding:
+def _store(config: Config, root: Path) -> tuple[Finding, ExitCode]:
     folder = str(config.store_folder(root))
     try:
         with reading_store(config, root) as store:
             if isinstance(store, EmptyStore):
-                return Finding("folder", True, f"{folder}: not yet, the first build makes it")
+                return Finding("folder", True, f"{folder}: not yet, the first build makes it"), ExitCode.OK
             store.invocations(1)
     except StoreError as error:
-        return Finding("folder", False, f"{folder}: {error.message}", error.hint)
-    return Finding("folder", True, folder)
+        return Finding("folder", False, f"{folder}: {error.message}", error.hint), error.exit_code
+    return Finding("folder", True, folder), ExitCode.OK
 
 
 def _print(config: Config, findings: list[Finding]) -> None:

@@ -55,7 +55,7 @@ def command(label: str | None, last: bool, invocation: str | None, between: tupl
     if last or invocation is not None:
         explanation = _past(config, invocation, label)
     elif label is None:
-        raise click.UsageError("Missing argument 'LABEL'.")
+        raise click.UsageError("missing argument `LABEL`")
     elif between is not None:
         explanation = _between(config, between, label)
     else:

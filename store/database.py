@@ -58,7 +58,7 @@ def from_sqlite_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> 
         return StoreDamaged(path, "a message about it can't be read")
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:  # raised by Python's module itself: closed connection, foreign thread
-        return StoreMisused("The store was misused", facts={"store": path, "reason": error})
+        return StoreMisused("the store was misused", facts={"store": path, "reason": error})
     make = _BY_EXTENDED_CODE.get(code) or _BY_CODE.get(code & 0xFF) or StoreInputOutput
     return make(path, f"{error} ({error.sqlite_errorname})")
 
@@ -120,7 +120,7 @@ class Database:
     def write(self, sql: str, parameters: Sequence[object] = ()) -> int:
         """Run a writing statement and return how many rows it touched; only within a transaction block."""
         if not self.in_transaction:
-            raise StoreMisused("A write needs a transaction", facts={"store": self.path})
+            raise StoreMisused("a write needs a transaction", facts={"store": self.path})
         self._check_alive()
         return self._execute(sql, parameters)
 
@@ -222,12 +222,12 @@ class Database:
     def _check_alive(self) -> None:
         """Refuse to go on after SQLite rolled the transaction back by itself, as it may on a full disk."""
         if not self._connection.in_transaction:
-            raise StoreMisused("The transaction was rolled back by an earlier failure", facts={"store": self.path})
+            raise StoreMisused("the transaction was rolled back by an earlier failure", facts={"store": self.path})
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise StoreMisused(
-                "The store was opened by another process",
+                "the store was opened by another process",
                 facts={"store": self.path},
                 hint="open it again after a fork",
             )

@@ -20,7 +20,7 @@ class StoreMissing(StoreError):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            "There is no store here",
+            "there is no store here",
             facts={"store": folder},
             hint=f"type `gsum build` to make one, {_ELSEWHERE}",
         )
@@ -31,7 +31,7 @@ class StoreNewer(StoreError):
 
     def __init__(self, folder: Path, found: int, known: int) -> None:
         super().__init__(
-            "The store was written by a newer gsum",
+            "the store was written by a newer gsum",
             facts={"store": folder, "its schema": found, "newest known schema": known},
             hint=f"type `pip install --upgrade gsum`, {_ELSEWHERE}",
         )
@@ -42,7 +42,7 @@ class StoreReadOnly(StoreError):
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(
-            "The store is read-only",
+            "the store is read-only",
             facts={"place": place, "reason": reason},
             hint=f"make it writable, {_ELSEWHERE}",
         )
@@ -53,7 +53,7 @@ class StoreFull(StoreError):
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(
-            "The store has no room left",
+            "the store has no room left",
             facts={"place": place, "reason": reason},
             hint="free some space and type the same command again; what was finished is kept",
         )
@@ -64,7 +64,7 @@ class StoreBusy(StoreError):
 
     def __init__(self, place: Path, seconds: float) -> None:
         super().__init__(
-            "Another process keeps the store locked",
+            "another process keeps the store locked",
             facts={"place": place, "waited": f"{seconds:g} s"},
             hint="wait for the other build to end and type the same command again",
         )
@@ -77,7 +77,7 @@ class StoreDamaged(StoreError):
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(
-            "The store is damaged",
+            "the store is damaged",
             facts={"place": place, "reason": reason},
             hint=f"restore it from a backup, move `{place.parent}` away and build again, {_ELSEWHERE}",
         )
@@ -92,7 +92,7 @@ class StoreInputOutput(StoreError):
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(
-            "The store can't be read or written",
+            "the store can't be read or written",
             facts={"place": place, "reason": reason},
             hint=f"check the disk and the permissions of `{place.parent}`, {_ELSEWHERE}",
         )
@@ -103,7 +103,7 @@ class BlobMissing(StoreError):
 
     def __init__(self, name: str, what: str) -> None:
         super().__init__(
-            f"The store does not hold the {what} `{name}`",
+            f"the store does not hold the {what} `{name}`",
             facts={what: name},
             hint="type `gsum build` to make again what needs it",
         )
@@ -116,7 +116,7 @@ class BlobCorrupt(StoreError):
 
     def __init__(self, name: str, what: str, *, set_aside: bool) -> None:
         super().__init__(
-            f"The kept bytes of the {what} `{name}` do not hash to its name",
+            f"the kept bytes of the {what} `{name}` do not hash to its name",
             facts={what: name, "set aside": "yes" if set_aside else "no"},
             hint="type `gsum build` to make again what needs it",
         )

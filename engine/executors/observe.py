@@ -72,7 +72,7 @@ def _ask(dialect: LocalDialect, hello: Hello) -> dict[str, str]:
     finally:
         child.kill()
     raise ToolchainError(
-        f"The worker of toolchain `{hello.name}` said nothing",
+        f"the worker of toolchain `{hello.name}` said nothing",
         facts={"ended": child.how_it_ended(), "stderr": child.stderr_tail()},
     )
 
@@ -83,4 +83,4 @@ def _observed(line: bytes) -> dict[str, str]:
         return answer.observed
     if isinstance(answer, Refused):
         raise ToolchainError(answer.message, facts=answer.facts, hint=answer.hint)
-    raise ToolchainError("The worker answered what it was not asked")
+    raise ToolchainError("the worker answered what it was not asked")

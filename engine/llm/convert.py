@@ -100,7 +100,7 @@ def _fill(name: str, model: PreTrainedModel, tensors: dict[str, torch.Tensor]) -
     missing = [key for key in found.missing_keys if not (tied and key == "lm_head.weight")]
     if missing or found.unexpected_keys:
         raise ToolchainError(
-            f"The GGUF file of toolchain `{name}` does not fill its model",
+            f"the GGUF file of toolchain `{name}` does not fill its model",
             facts={"missing": ", ".join(missing), "unexpected": ", ".join(found.unexpected_keys)},
         )
 

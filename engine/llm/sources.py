@@ -57,7 +57,7 @@ def locate_model(
     absent = [file for file, path in files.items() if not path.is_file()]
     if absent:
         raise ModelMissing(
-            f"The model of toolchain `{name}` is not on this machine",
+            f"the model of toolchain `{name}` is not on this machine",
             facts={"source": describe(toolchain), "folder": folder, "missing": ", ".join(absent)},
             hint=_how_to_get(name, toolchain),
         )
@@ -107,7 +107,7 @@ def verify_files(name: str, toolchain: LocalToolchain, folder: Path) -> None:
         found = sha256_file(folder / PurePosixPath(file))
         if found != declared:
             raise ToolchainError(
-                f"A file of toolchain `{name}` is not the declared one",
+                f"a file of toolchain `{name}` is not the declared one",
                 facts={"file": folder / PurePosixPath(file), "declared": declared, "found": found},
                 hint=_how_to_replace(name, toolchain),
             )
@@ -147,7 +147,7 @@ def _refuse_outside(name: str, toolchain: LocalToolchain) -> None:
     bad = [file for file in toolchain.files if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts]
     if bad:
         raise ToolchainError(
-            f"Toolchain `{name}` declares a file outside its source",
+            f"toolchain `{name}` declares a file outside its source",
             facts={"files": ", ".join(bad)},
             hint="name files relative to the source, without `..`",
         )
@@ -159,7 +159,7 @@ def _refuse_executable(name: str, toolchain: LocalToolchain) -> None:
     if bad or gguf_elsewhere:
         named = bad or [file for file in toolchain.files if file.endswith(".gguf")]
         raise ToolchainError(
-            f"Toolchain `{name}` declares files that are not safetensors",
+            f"toolchain `{name}` declares files that are not safetensors",
             facts={"files": ", ".join(named)},
             hint="declare the model's .safetensors files; formats that can run code are never read",
         )
@@ -186,6 +186,6 @@ def source_gguf(toolchain: LocalToolchain) -> str:
     names = [file for file in toolchain.files if file.endswith(".gguf")]
     if len(names) != 1:
         raise ToolchainError(
-            "A GGUF toolchain declares exactly one .gguf file", facts={"declared": ", ".join(names) or "none"}
+            "a GGUF toolchain declares exactly one .gguf file", facts={"declared": ", ".join(names) or "none"}
         )
     return names[0]

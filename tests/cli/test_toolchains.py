@@ -26,7 +26,7 @@ files = {files}
 grammar = {{ strength = "none" }}
 
 [numerics.test]
-batching = "single-1"
+batching = "single-2"
 threads = 1
 libraries = {{ torch = "{torch}" }}
 """
@@ -124,6 +124,20 @@ def test_doctor_of_a_program_and_no_store_yet(gsum):
     assert ran.code == 0
 
 
+def test_doctor_exits_10_for_a_damaged_store_and_5_for_one_that_can_t_be_read_as_other_commands_do(gsum, tmp_path):
+    store = gsum.root / ".gsum"
+    store.mkdir()
+    (store / "store.sqlite").write_bytes(b"no database " * 1000)
+    for words in (["doctor"], ["doctor", "--json"], ["log"]):
+        assert gsum(*words).code == ExitCode.DAMAGE, words
+    ran = gsum("doctor")
+    assert "  NO   folder" in ran.out
+    assert "the store is damaged" in ran.out
+    assert gsum("doctor", "--json").document["exit_code"] == ExitCode.DAMAGE
+    nowhere = str(tmp_path / "nowhere")
+    assert gsum("doctor", "--store", nowhere).code == gsum("log", "--store", nowhere).code == ExitCode.STORE
+
+
 def test_doctor_says_what_is_missing_and_exits_6_for_the_chosen_toolchain_alone(gsum, model):
     declare(gsum, model, digests=digests_of(model))
     ran = gsum("doctor")
@@ -143,11 +157,3 @@ def test_doctor_of_a_program_that_is_not_there(gsum):
     assert ran.code == ExitCode.TOOLCHAIN
     assert "./no-such-program is not there or may not be run" in ran.out
     assert "type: check `command` in BUILD.toml" in ran.out
-
-
-def test_doctor_of_a_store_that_is_no_store(gsum):
-    (gsum.root / ".gsum").mkdir()
-    (gsum.root / ".gsum/store.sqlite").write_bytes(b"no database" * 100)
-    ran = gsum("doctor")
-    assert ran.code == ExitCode.STORE
-    assert "  NO   folder" in ran.out
