@@ -29,6 +29,7 @@ from gsum.rules.config import (
     Visibility,
     Workspace,
 )
+from gsum.rules.files import without_waiting
 from gsum.rules.labels import PACKAGE_SEGMENT, RESERVED
 from gsum.rules.locate import Path as TomlPath
 from gsum.rules.locate import Point
@@ -107,7 +108,7 @@ def _read_build_file(root: Path, file: str) -> TomlText:
 def _read_text(root: Path, file: str, limit: int | None) -> str:
     hint = "check that it exists, is a file and is readable"
     try:
-        with (root / file).open("rb") as stream:
+        with open(root / file, "rb", opener=without_waiting) as stream:
             data = stream.read(-1 if limit is None else limit + 1)
     except OSError as error:
         why = {"file": str(root / file), "why": error.strerror}

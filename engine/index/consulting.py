@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gsum.engine.index.digests import NO_DIGEST, IndexedDigests
 from gsum.engine.index.fingerprints import TICK_NS, fingerprint, fingerprints, trusted
-from gsum.engine.index.looking import changed_dossiers, clock_ns, code_print, index_file
+from gsum.engine.index.looking import changed_dossiers, clock_ns, code_print, index_file, read_index
 from gsum.engine.index.records import (
     Declarations,
     Index,
@@ -92,10 +92,8 @@ class Consultation:
 
     def _read(self) -> Index:
         expected = (self._epoch, self._workspace.root, self._principal)
-        try:
-            index = decode_index(self._file.read_bytes())
-        except OSError:
-            index = None
+        data = read_index(self._file)
+        index = None if data is None else decode_index(data)
         known = index is not None and (index.epoch, index.root, index.principal) == expected
         if index is not None and known and self._store.has_invocation(index.invocation):
             return index

@@ -59,6 +59,15 @@ def code_print() -> bytes:
     return blake3(fingerprints(sorted(found))).digest()
 
 
+def read_index(file: Path) -> bytes | None:
+    """Return what an index file holds; None where there is none that can be read. A FIFO in its place holds nothing."""
+    try:
+        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
+            return stream.read()
+    except OSError:
+        return None
+
+
 def index_file(folder: Path, principal: str | None) -> Path:
     """Return the index's file for a principal that was asked for; None: the workspace's own."""
     if principal is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.index.fingerprints import fingerprint, fingerprints
-from gsum.engine.index.looking import changed_dossiers, code_print, index_file
+from gsum.engine.index.looking import changed_dossiers, code_print, index_file, read_index
 from gsum.engine.index.records import ROOT, Declarations, Index, decode_index, slot_of, standing_parts
 from gsum.engine.standing import StandingDossier
 from gsum.rules.labels import Extent, parse_pattern
@@ -45,10 +45,8 @@ def nearest_root(start: Path) -> Path | None:
 
 def candidate(root: Path, folder: Path, principal: str | None) -> Candidate | None:
     """Return the index in `folder` if it is of this root, this code, and declarations that have not changed."""
-    try:
-        index = decode_index(index_file(folder, principal).read_bytes())
-    except OSError:
-        return None
+    data = read_index(index_file(folder, principal))
+    index = None if data is None else decode_index(data)
     if index is None or index.root != str(root) or index.declarations is None:
         return None
     if principal is not None and index.principal != principal:

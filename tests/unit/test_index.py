@@ -11,6 +11,7 @@ import pytest
 from support import workspaces
 from support.engine import quick_look, run_build
 from support.fake_executor import FakeExecutor
+from support.opening import opened_files
 from support.ticks import age, settle, wait_a_tick
 
 from gsum.engine.events import BuildFinished, BuildStarted
@@ -38,47 +39,35 @@ def store(tmp_path):
         yield opened
 
 
-def opened(monkeypatch) -> list[str]:
-    """Record which files of a workspace are opened from now on."""
-    names: list[str] = []
-    real = Path.open
-
-    def spy(self, *arguments, **settings_given):
-        names.append(str(self))
-        return real(self, *arguments, **settings_given)
-
-    monkeypatch.setattr(Path, "open", spy)
-    return names
-
-
-def test_a_null_build_opens_no_document_and_no_manifest(root, store, tmp_path, monkeypatch):
+def test_a_null_build_opens_no_document_and_no_manifest(root, store, tmp_path):
     run_build(root, store, index=tmp_path / "index")
     os.utime(root)
     run_build(root, store, index=tmp_path / "index")  # ctimes were in the tick of the first: looked at again
     wait_a_tick()
     run_build(root, store, index=tmp_path / "index")
-    names = opened(monkeypatch)
-    built = run_build(root, store, index=tmp_path / "index")
+    with opened_files() as names:
+        built = run_build(root, store, index=tmp_path / "index")
     assert [name for name in names if name.endswith((".txt", "dossier.toml"))] == []
+    assert any(name.endswith("BUILD.toml") for name in names)
     assert [type(event) for event in built.events] == [BuildStarted, BuildFinished]
     assert built.report.targets == len(built.report.cached) == 10
     assert sorted(built.report.cached) == sorted(load_universe(root, ["//dossier:..."]).graph.actions)
 
 
-def test_a_quick_look_opens_only_the_index_and_is_what_a_build_finds(root, store, tmp_path, monkeypatch):
+def test_a_quick_look_opens_only_the_index_and_is_what_a_build_finds(root, store, tmp_path):
     settle(root, store, tmp_path / "index")
-    names = opened(monkeypatch)
-    for pattern, count, alone in [
-        ("//dossier:...", 10, ()),
-        ("//dossier:all", 10, ()),
-        ("//dossier:S-2", 5, ("//dossier:S-2/root",)),
-        ("//dossier:S-2/root", 5, ("//dossier:S-2/root",)),
-        ("//dossier:S-2/...", 5, ()),
-    ]:
-        found = quick_look(root, store, tmp_path / "index", pattern)
-        assert (len(Cached((), found.standing)), found.alone) == (count, alone)
-        assert (found.principal, found.toolchain) == (workspaces.READER, "fake")
-    assert {Path(name).suffix for name in names} <= {".index"}
+    with opened_files() as names:
+        for pattern, count, alone in [
+            ("//dossier:...", 10, ()),
+            ("//dossier:all", 10, ()),
+            ("//dossier:S-2", 5, ("//dossier:S-2/root",)),
+            ("//dossier:S-2/root", 5, ("//dossier:S-2/root",)),
+            ("//dossier:S-2/...", 5, ()),
+        ]:
+            found = quick_look(root, store, tmp_path / "index", pattern)
+            assert (len(Cached((), found.standing)), found.alone) == (count, alone)
+            assert (found.principal, found.toolchain) == (workspaces.READER, "fake")
+    assert {Path(name).suffix for name in names if str(root) in name or str(tmp_path) in name} == {".index"}
 
 
 @pytest.mark.parametrize(
@@ -130,17 +119,17 @@ def test_an_index_of_other_code_is_not_believed(root, store, tmp_path, monkeypat
     assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
 
 
-def test_after_an_edit_only_its_dossier_is_read(root, store, tmp_path, monkeypatch):
+def test_after_an_edit_only_its_dossier_is_read(root, store, tmp_path):
     run_build(root, store, index=tmp_path / "index")
     wait_a_tick()
     run_build(root, store, index=tmp_path / "index")
     workspaces.edit_text(root, "S-2", "D-03", "Product P-2-03 site: Hall 9.\n")
-    names = opened(monkeypatch)
-    built = run_build(root, store, index=tmp_path / "index")
+    with opened_files() as names:
+        built = run_build(root, store, index=tmp_path / "index")
     assert built.ran() == ("leaf-03", "root")
     # D-03 to digest it, and those that the leaves reused by the root cite.
     assert {Path(name).parts[-3] for name in names if name.endswith(".txt")} == {"S-2"}
-    assert len([name for name in names if name.endswith("dossier.toml")]) == 1
+    assert {Path(name).parts[-2] for name in names if name.endswith("dossier.toml")} == {"S-2"}
 
 
 def test_an_edit_in_the_tick_of_the_look_is_found(root, store, tmp_path, monkeypatch):
@@ -318,3 +307,13 @@ def test_failures_do_not_stand(root, store, tmp_path):
         assert built.report.failed
         wait_a_tick()
     assert len(run_build(root, store, index=tmp_path / "index").ran()) == 10
+
+
+def test_a_fifo_in_the_place_of_the_index_is_no_index_and_is_not_waited_for(root, store, tmp_path):
+    run_build(root, store, index=tmp_path / "index")
+    (file,) = (tmp_path / "index").glob("*.index")
+    file.unlink()
+    os.mkfifo(file)
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
+    assert run_build(root, store, index=tmp_path / "index").ran() == ()
+    assert file.is_file()
