@@ -20,6 +20,12 @@ from gsum.store.records import ActionEntry, InvocationStatus
 NAMED_LABELS = 3
 """How many labels a failure that many actions share is shown with."""
 
+DIFFERING = (
+    "what is served stays as it was; a program whose answers may differ is declared `reproducible = false` with an "
+    "`epoch`, a local model whose numbers changed gets another `numerics` profile"
+)
+"""What can be done about differences that a full build found."""
+
 _STATUS_COLORS = {"ok": "green", "failed": "red", "interrupted": "yellow"}
 
 
@@ -119,6 +125,8 @@ def _next_lines(config: Config, requested: tuple[str, ...], report: BuildReport)
     if report.status is InvocationStatus.INTERRUPTED:
         return ["what is finished is kept; the same command goes on from there"]
     lines = [f"INVALID: {label}" for label in report.invalid]
+    if report.differences:
+        lines.append(f"{click.style('hint:', fg='cyan', bold=True)} {DIFFERING}")
     if len(requested) == 1 and not report.failed and not report.differences:
         lines.append(f"next: {safe(config.typed('show', requested[0]))}")
     elif report.invalid:

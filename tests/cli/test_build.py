@@ -163,6 +163,10 @@ def test_full_regenerates_and_reports_what_differs_with_exit_8(gsum):
     ran = gsum("build", "//dossier:S-1", "--full")
     assert ran.code == ExitCode.NOT_REPRODUCIBLE
     assert "  differs     //dossier:S-1/root  (claims, generation)\n" in ran.out
+    last = ran.out.splitlines()[-1]
+    assert last.startswith("hint: what is served stays as it was; ")
+    assert "`reproducible = false` with an `epoch`" in last
+    assert "another `numerics` profile" in last
     assert gsum("show", "//dossier:S-1", "--json").document == before
 
 
