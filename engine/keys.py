@@ -174,7 +174,9 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
         toolchain = records.named(RecordKind.TOOLCHAIN, action.toolchain)
         if action.toolchain is not None and toolchain is not None:
             section = workspace.toolchains[action.toolchain]
-            terms[action.toolchain] = ModelTerms(toolchain, section.grammar.strength, section.decoding.max_new_tokens)
+            terms[action.toolchain] = ModelTerms(
+                toolchain, section.grammar.strength, section.decoding.max_new_tokens, workspace.section.salt
+            )
         schema = records.named(RecordKind.SCHEMA, action.schema)
         assert schema is not None
         record = ActionPreimage(

@@ -26,7 +26,7 @@ class Request(msgspec.Struct, frozen=True):
     """Messages, grammar and budgets. `grammar` is Lark text in llguidance's dialect; null: unconstrained.
 
     `shared` counts the leading messages (system, examples) that every request of this prompt has in common.
-    `toolchain` and `perimeter` are keys of their own records. Its canonical JSON is the request key's preimage.
+    `toolchain` and `perimeter` are keys of their own records; `salt` disowns generations. Its canonical JSON is the request key's preimage.
     """
 
     messages: tuple[Message, ...]
@@ -36,4 +36,5 @@ class Request(msgspec.Struct, frozen=True):
     input_tokens: int
     toolchain: str
     perimeter: str
+    salt: str = ""
     schema: int = 1

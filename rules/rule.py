@@ -15,11 +15,12 @@ from gsum.store.records import Generation
 
 
 class ModelTerms(msgspec.Struct, frozen=True):
-    """What of a toolchain a rendering needs: its key, the grammar's strength, the output budget."""
+    """What a rendering needs of a toolchain: its key, the grammar's strength, the output budget; and the salt."""
 
     toolchain: str
     strength: Strength
     max_new_tokens: int
+    salt: str = ""
 
 
 class Inputs(msgspec.Struct, frozen=True):

@@ -66,6 +66,7 @@ def _request(action: Action, inputs: Inputs, rendered: str, grammar: str | None)
         input_tokens=action.input_tokens,
         toolchain=terms.toolchain,
         perimeter=inputs.perimeter,
+        salt=terms.salt,
     )
 
 

@@ -42,7 +42,7 @@ EDITS = {
     "schema": ('enums = { field = ["delivery",', 'max_evidence = 2\nenums = { field = ["delivery",', 0),
     "context length": ("map_input_tokens = 2048", "map_input_tokens = 1024", 2),
     "helper code": ('identity = "fake-1"', 'identity = "fake-1+helper-2"', 3),
-    "everything disowned": ('name = "test"', 'name = "test"\nsalt = "2"', 0),
+    "everything disowned": ('name = "test"', 'name = "test"\nsalt = "2"', 3),
 }
 """Edits, and how many requests they change: what is only in how an answer is read asks the model nothing again."""
 

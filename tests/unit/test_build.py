@@ -281,3 +281,13 @@ def test_two_leaves_with_the_same_request_call_the_model_once(root, tmp_path, st
     assert built.report.targets == 32
     assert len(built.report.generated) == 16
     assert len(built.report.cut_off) == 16
+
+
+def test_a_new_salt_disowns_results_and_generations(root, store):
+    run_build(root, store)
+    workspaces.edit_build(root, 'name = "test"', 'name = "test"\nsalt = "x"')
+    executor = FakeExecutor()
+    built = run_build(root, store, executor=executor)
+    assert built.ran() == ALL
+    assert len(executor.calls) == 16
+    assert built.report.cut_off == ()
