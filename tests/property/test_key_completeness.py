@@ -266,7 +266,7 @@ GOLDEN = {
 
 
 def test_golden_keys(monkeypatch):
-    """A change here is a change of the key schema: bump KEY_SCHEMA in the same commit. Rule versions are pinned apart."""
+    """A change here changes the key schema: bump KEY_SCHEMA in the same commit. Rule versions are pinned apart."""
     monkeypatch.setattr(RULES["summary_tree"], "version", 1)
     keys = compute_keys(workspace(), graph())
     assert {label: keys.actions[label].key for label in GOLDEN} == GOLDEN
