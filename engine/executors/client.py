@@ -1,7 +1,7 @@
-"""An executor over one line-speaking program: one request a line, one response a line, one at a time.
+"""An executor over one line-speaking program: one request a line, one response a line, a few in flight.
 
-It restarts the program after a crash, a timeout or a broken answer, and resends what was queued. What the lines
-say is a `Dialect`'s business; how a process is driven, `process.py`'s.
+It restarts the program after a crash, a timeout or a broken answer, and sends on what was queued: with half as many
+in flight after a crash. What the lines say is a `Dialect`'s business; how a process is driven, `process.py`'s.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ import msgspec
 
 from gsum.engine.executors.process import MAX_LINE_BYTES, ChildProcess, OversizedLine
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Outcome
+from gsum.store.digests import Key
 
 MAX_CRASHES = 3
 """Ends of the program in a row, without an answer between them, after which it is not started again."""
 _CLOSE_SECONDS = 2.0
+_DROP_SECONDS = 60.0
+"""How long the program may take to give a request up: a pass over a long prompt is not interrupted."""
+_IDLE_SECONDS = 3600.0
+_SLOW = "raise `timeout_seconds` of the toolchain if the machine is merely slow"
 _GATHER_SECONDS = 0.01
 """What comes within this time is handed over together, so that quick answers share one commit."""
 
@@ -67,24 +72,38 @@ class Dialect(Protocol):
     def encode(self, request: ExecRequest) -> bytes:
         """Return the line that asks for a generation."""
 
-    def decode(self, request: ExecRequest, line: bytes, seconds: float) -> Outcome:
-        """Read the answer to `request`. Raises ProtocolError."""
+    def drop(self, request: ExecRequest) -> bytes | None:
+        """Return the line that gives a request up, to be answered all the same; None: the program can't."""
+
+    def decode(self, asked: Mapping[Key, ExecRequest], line: bytes, seconds: float) -> Outcome:
+        """Read the answer to one of the requests in flight; `seconds`: since the last line. Raises ProtocolError."""
+
+
+class _Flight(msgspec.Struct, frozen=True):
+    """A request that the program has, and when its time is over. `dropped`: its outcome is already known."""
+
+    request: ExecRequest
+    until: float
+    dropped: bool = False
 
 
 class LineExecutor:
-    """The `Executor` over a `Dialect`. `capacity`: one is generated, so many more are at hand."""
+    """The `Executor` over a `Dialect`. `width` requests are in flight; `capacity`: some more are at hand."""
 
-    def __init__(self, dialect: Dialect, *, reproducible: bool, network: bool, capacity: int = 2) -> None:
+    def __init__(
+        self, dialect: Dialect, *, reproducible: bool, network: bool, capacity: int = 2, width: int = 1
+    ) -> None:
         self.capacity = capacity
+        self._width = width
         self._dialect = dialect
         self._reproducible = reproducible
         self._network = network
         self._queue: deque[ExecRequest] = deque()
-        self._current: ExecRequest | None = None
+        self._flying: dict[Key, _Flight] = {}
         self._done: list[Outcome] = []
         self._child: ChildProcess | None = None
         self._greeted = False
-        self._clock = 0.0  # when the current exchange began
+        self._clock = 0.0  # when the program was started or last said something
         self._crashes = 0
         self._refusal: Refusal | None = None
 
@@ -116,7 +135,7 @@ class LineExecutor:
         began = time.monotonic()
         until = None if timeout is None else began + timeout
         gathered = began + _GATHER_SECONDS
-        while self._queue or self._current:
+        while self._queue or self._wanted():
             if self._done and (time.monotonic() >= gathered or timeout == 0):
                 break
             self._advance()
@@ -130,36 +149,46 @@ class LineExecutor:
         return done
 
     def cancel(self) -> None:
-        """Kill the program; what it had already answered is kept, the rest fails as CANCELLED."""
+        """Give everything up: what had already been answered is kept, the rest fails as CANCELLED."""
         if self._child is not None:
             self._step(self._child, time.monotonic())
-        self._drop_child()
-        pending = [*([self._current] if self._current else []), *self._queue]
-        self._current = None
+        pending = [*self._wanted(), *self._queue]
         self._queue.clear()
-        self._done.extend(Failed(r.key, FailureReason.CANCELLED, "The request was cancelled") for r in pending)
+        self._drop_child()
+        self._done.extend(Failed(r.key, FailureReason.CANCELLED, "the request was cancelled") for r in pending)
 
     def close(self) -> None:
         """End the program: at once if it is working, else by closing its input."""
         self._queue.clear()
         child, self._child = self._child, None
         if child is not None:
-            child.finish(0.0 if self._current or not self._greeted else _CLOSE_SECONDS)
-        self._current = None
+            child.finish(0.0 if self._flying or not self._greeted else _CLOSE_SECONDS)
+        self._flying.clear()
+
+    def _wanted(self) -> list[ExecRequest]:
+        """Return the requests in flight whose outcome is not yet known."""
+        return [flight.request for flight in self._flying.values() if not flight.dropped]
 
     def _advance(self) -> None:
-        """Start the program and hand it the next request, as far as that goes without waiting."""
-        while self._queue and self._current is None:
+        """Start the program and hand it requests, as far as that goes without waiting."""
+        while self._queue and len(self._flying) < self._width:
             if self._refusal is not None:
                 self._done.append(self._refusal.failed(self._queue.popleft()))
             elif self._child is None:
                 self._start()
+            elif self._queue[0].key in self._flying:  # asked again while the program is still giving it up
+                return
             elif self._greeted:
-                self._current = self._queue.popleft()
-                self._clock = time.monotonic()
-                self._child.send(self._dialect.encode(self._current))
+                self._send(self._child, self._queue.popleft())
             else:
                 return
+
+    def _send(self, child: ChildProcess, request: ExecRequest) -> None:
+        now = time.monotonic()
+        if not self._flying:
+            self._clock = now
+        self._flying[request.key] = _Flight(request, now + request.timeout_seconds)
+        child.send(self._dialect.encode(request))
 
     def _start(self) -> None:
         greeting = self._dialect.greeting()
@@ -180,7 +209,7 @@ class LineExecutor:
     def _step(self, child: ChildProcess, until: float | None) -> None:
         """Wait for one event of the program, but not past `until` nor the deadline of the exchange."""
         now = time.monotonic()
-        deadline = self._clock + self._allowed()
+        deadline = self._deadline()
         nearest = deadline if until is None else min(deadline, until)
         try:
             for line in child.poll(max(0.0, nearest - now)):
@@ -194,10 +223,10 @@ class LineExecutor:
         elif self._child is child and time.monotonic() >= deadline:
             self._timed_out(child)
 
-    def _allowed(self) -> float:
-        if self._current is not None:
-            return float(self._current.timeout_seconds)
-        return float(self._dialect.start_seconds)
+    def _deadline(self) -> float:
+        if not self._greeted:
+            return self._clock + self._dialect.start_seconds
+        return min((flight.until for flight in self._flying.values()), default=time.monotonic() + _IDLE_SECONDS)
 
     def _receive(self, line: bytes) -> None:
         if not self._greeted:
@@ -208,20 +237,20 @@ class LineExecutor:
             return
         if b"\0" in line:
             raise ProtocolError("the line holds a NUL byte")
-        if self._current is None:
+        if not self._flying:
             raise ProtocolError("a line came although nothing was asked")
-        request = self._current
-        outcome = self._dialect.decode(request, line, time.monotonic() - self._clock)
-        self._finish(outcome)
+        now = time.monotonic()
+        asked = {key: flight.request for key, flight in self._flying.items()}
+        outcome = self._dialect.decode(asked, line, now - self._clock)
+        self._clock = now
+        if not self._flying.pop(outcome.key).dropped:
+            self._done.append(outcome)
         self._crashes = 0
 
-    def _finish(self, outcome: Outcome) -> None:
-        self._done.append(outcome)
-        self._current = None
-
     def _fail(self, reason: FailureReason, message: str, facts: dict[str, str], hint: str | None = None) -> None:
-        if self._current is not None:
-            self._finish(Failed(self._current.key, reason, message, facts, hint))
+        """Fail what is in flight."""
+        self._done.extend(Failed(request.key, reason, message, facts, hint) for request in self._wanted())
+        self._flying.clear()
 
     def _crashed(self, child: ChildProcess) -> None:
         how = child.end()
@@ -239,17 +268,31 @@ class LineExecutor:
         self._fail(FailureReason.PROTOCOL, f"{self._dialect.name} broke the protocol", facts)
 
     def _timed_out(self, child: ChildProcess) -> None:
-        allowed = int(self._allowed())
-        child.kill()
-        self._child = None
-        facts = {"allowed": f"{allowed} s", **_stderr_fact(child)}
-        if self._current is not None:
-            hint = "raise `timeout_seconds` of the toolchain if the machine is merely slow"
-            self._fail(FailureReason.TIMEOUT, f"{self._dialect.name} gave no answer in time", facts, hint)
-        elif not self._greeted:
+        """Fail the requests whose time is over; the program lives on if it can give them up and does so soon."""
+        now = time.monotonic()
+        late = [flight for flight in self._flying.values() if flight.until <= now]
+        lines = [self._dialect.drop(flight.request) for flight in late]
+        message, hint = f"{self._dialect.name} gave no answer in time", _SLOW
+        for flight in late:
+            allowed = {"allowed": f"{flight.request.timeout_seconds} s", **_stderr_fact(child)}
+            if not flight.dropped:
+                self._done.append(Failed(flight.request.key, FailureReason.TIMEOUT, message, allowed, hint))
+            self._flying[flight.request.key] = _Flight(flight.request, now + _DROP_SECONDS, dropped=True)
+        if not self._greeted:
+            facts = {"allowed": f"{self._dialect.start_seconds} s", **_stderr_fact(child)}
+            child.kill()
+            self._child = None
             self._refusal = Refusal(FailureReason.TIMEOUT, f"{self._dialect.name} did not start in time", facts)
+        elif late and (None in lines or any(flight.dropped for flight in late)):
+            child.kill()
+            self._child = None
+            self._fail(FailureReason.CRASH, f"{self._dialect.name} hung and was ended", _stderr_fact(child))
+        else:
+            for line in lines:
+                child.send(line or b"")
 
     def _count_crash(self, reason: FailureReason, facts: dict[str, str]) -> None:
+        self._width = max(1, self._width // 2)
         self._crashes += 1
         if self._crashes >= MAX_CRASHES:
             message = f"{self._dialect.name} ended {self._crashes} times in a row without an answer"
@@ -259,6 +302,7 @@ class LineExecutor:
         if self._child is not None:
             self._child.kill()
             self._child = None
+        self._flying.clear()
 
 
 def _stderr_fact(child: ChildProcess) -> dict[str, str]:

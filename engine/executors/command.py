@@ -16,6 +16,7 @@ import msgspec
 from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
 from gsum.rules.config import CommandToolchain
+from gsum.store.digests import Key
 from gsum.store.records import Generation, StopReason
 
 PROTOCOL = 1
@@ -33,7 +34,11 @@ _REASONS = {
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer line as sent; `text` with `stop`, or `error`. Without `token_ids` they are the text's UTF-8 bytes."""
+    """An answer line as sent; `text` with `stop`, or `error`.
+
+    `token_ids` are held to `max_new_tokens`. Without them they are the text's UTF-8 bytes, which are no tokens: that
+    bound is then the program's to keep.
+    """
 
     key: str
     text: str | None = None
@@ -95,13 +100,17 @@ class CommandDialect:
             }
         )
 
-    def decode(self, request: ExecRequest, line: bytes, seconds: float) -> Outcome:
+    def drop(self, request: ExecRequest) -> None:
+        """Protocol 1 can't give a request up: the program is ended."""
+
+    def decode(self, asked: Mapping[Key, ExecRequest], line: bytes, seconds: float) -> Outcome:
         """Return the generation or the failure that an answer line holds."""
         try:
             answer = _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ProtocolError(_without_values(error)) from None
-        if answer.key != request.key:
+        request = asked.get(Key(answer.key))
+        if request is None:
             raise ProtocolError("the key is not the one that was asked")
         if answer.error is not None:
             return _error(request, self.name, answer)

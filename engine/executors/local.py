@@ -15,9 +15,11 @@ import msgspec
 
 from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
+from gsum.engine.llm.schemes import SCHEMES, SINGLE
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, locate_model
-from gsum.engine.llm.wire import FROM_WORKER, Answer, Ask, FromWorker, Hello, Ready, Refused
+from gsum.engine.llm.wire import FROM_WORKER, Answer, Ask, Drop, FromWorker, Hello, Ready, Refused
 from gsum.rules.config import LocalToolchain, NumericsSection
+from gsum.store.digests import Key
 from gsum.store.records import Generation
 
 _START_SECONDS = 900  # a first start may convert the model
@@ -57,7 +59,7 @@ class LocalDialect:
     """The lines of `engine.llm.wire`, spoken with our own worker."""
 
     start_seconds = _START_SECONDS
-    name = "The model's worker"
+    name = "the model's worker"
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class LocalDialect:
     def missing(self, error: OSError) -> Refusal:
         """The interpreter could not be started."""
         facts = {"reason": error.strerror or type(error).__name__, "interpreter": sys.executable}
-        return Refusal(FailureReason.MODEL_MISSING, "The model's worker could not be started", facts)
+        return Refusal(FailureReason.MODEL_MISSING, "the model's worker could not be started", facts)
 
     def greeting(self) -> bytes | Refusal:
         """Locate the model's files and say what the worker is to be."""
@@ -117,11 +119,16 @@ class LocalDialect:
         """Return the line that asks for a generation."""
         return msgspec.json.encode(Ask(request.key, request.request))
 
-    def decode(self, request: ExecRequest, line: bytes, seconds: float) -> Outcome:  # noqa: ARG002
-        """Return the generation or the failure; `seconds` are the worker's own, without the pipe."""
+    def drop(self, request: ExecRequest) -> bytes:
+        """Return the line that gives a request up between two passes."""
+        return msgspec.json.encode(Drop(request.key))
+
+    def decode(self, asked: Mapping[Key, ExecRequest], line: bytes, seconds: float) -> Outcome:  # noqa: ARG002
+        """Return the generation or the failure; its seconds are the worker's own, without the pipe."""
         answer = _read(line)
-        if isinstance(answer, Ready) or answer.key != request.key:
-            raise ProtocolError("the key is not the one that was asked")
+        request = None if isinstance(answer, Ready) or answer.key is None else asked.get(Key(answer.key))
+        if isinstance(answer, Ready) or request is None:
+            raise ProtocolError("the key is not one that was asked")
         if isinstance(answer, Refused):
             return Failed(request.key, _reason(answer), answer.message, answer.facts, answer.hint)
         return _generated(request, answer)
@@ -140,7 +147,8 @@ def local_executor(
     dialect = LocalDialect(
         name, toolchain, numerics, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ
     )
-    return LineExecutor(dialect, reproducible=True, network=False)
+    width = SCHEMES.get(numerics.batching, SINGLE).width
+    return LineExecutor(dialect, reproducible=True, network=False, capacity=2 * width, width=width)
 
 
 def _read(line: bytes) -> FromWorker:

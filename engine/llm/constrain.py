@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher
     from transformers import PreTrainedTokenizerFast
 
+_BUILDER = "this is a fault of the grammar's builder"
 _PLACE = re.compile(r"\d+\(\d+\)|line \d+")
 
 
 class GrammarError(Exception):
     """A grammar that does not compile, or that admits nothing; `facts` say which and where, without its text."""
 
-    def __init__(self, message: str, facts: dict[str, str]) -> None:
+    def __init__(self, message: str, facts: dict[str, str], hint: str = _BUILDER) -> None:
         super().__init__(message)
         self.message = message
         self.facts = facts
+        self.hint = hint
 
 
 class GrammarCompiler:
@@ -43,7 +45,7 @@ class GrammarCompiler:
         matcher = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
             place = _PLACE.search(matcher.get_error())
-            raise GrammarError("The grammar does not compile", {"place": place[0] if place else "unknown"})
+            raise GrammarError("the grammar does not compile", {"place": place[0] if place else "unknown"})
         return GrammarState(matcher, self.vocab_size)
 
 
@@ -70,7 +72,7 @@ class GrammarState:
     def take(self, tokens: Sequence[int]) -> None:
         """Advance by tokens that were forced or chosen."""
         if not self._matcher.consume_tokens(list(tokens)):
-            raise self._error("The grammar refused a token it had admitted")
+            raise self._error("the grammar refused a token it had admitted")
         self._taken += len(tokens)
 
     def admitted(self) -> torch.Tensor:
@@ -86,7 +88,7 @@ class GrammarState:
         shifts = torch.arange(32, dtype=torch.int32)
         mask = ((bits.unsqueeze(1) >> shifts) & 1).bool().flatten()[: self._vocab_size]
         if self._matcher.is_error() or not bool(mask.any()):
-            raise self._error("The grammar admits nothing more")
+            raise self._error("the grammar admits nothing more")
         return mask
 
     def _error(self, message: str) -> GrammarError:

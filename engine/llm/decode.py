@@ -1,7 +1,7 @@
-"""Greedy generation of one request at a time, over a shared prefix that is prefilled once.
+"""Greedy generation of several requests at once, over shared prefixes that are prefilled once.
 
-Token ids depend on the request alone: the prompt is always split at the same place, the prefix always prefilled by
-itself, forced tokens always fed as one chunk; a warm prefix holds the very values a cold one would compute.
+Token ids depend on the request alone: its prompt is always split at the same place, the prefix prefilled by itself,
+each chosen token fed with the forced ones behind it as one chunk; a warm prefix holds what a cold one would compute.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ import msgspec
 
 from gsum.engine.llm.constrain import GrammarCompiler, GrammarError, GrammarState
 from gsum.engine.llm.load import LoadedModel
-from gsum.engine.llm.tokenize import PromptTokenizer, PromptTokens
+from gsum.engine.llm.ragged import RaggedModel, Slot
+from gsum.engine.llm.schemes import SINGLE, Scheme
+from gsum.engine.llm.tokenize import PromptTokenizer, PromptTokens, TemplateError
 from gsum.rules.requests import Request
 from gsum.store.records import StopReason
 
 if TYPE_CHECKING:
     import torch
-    from transformers import DynamicCache
 
 _PREFIXES = 4
 """How many prefixes are kept: a build has one a prompt."""
+_PASS_ROWS = 1024
+"""A pass takes no further sequence past this many rows; which pass a chunk is in changes none of its bits."""
+_SLOT_BYTES = 2 << 30
+"""Memory for keys and values beyond which no further request is taken on."""
 
 
 class OverBudget(Exception):
@@ -42,7 +47,10 @@ class NotANumber(Exception):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """A finished generation. `token_ids` include the end token if the model chose it."""
+    """A finished generation. `token_ids` include the end token if the model chose it.
+
+    `seconds` is its share of the passes it was in, by rows: those of all generations add up to the time it took.
+    """
 
     token_ids: tuple[int, ...]
     text: str
@@ -55,123 +63,201 @@ class Decoded(msgspec.Struct, frozen=True):
     sampled: int
 
 
-class _Written(msgspec.Struct):
-    """What has been generated so far; `fed` of the ids are already in the cache."""
+Ended = tuple[str, Decoded | GrammarError | NotANumber]
+"""A request's key and its generation, or why it has none."""
 
-    ids: list[int]
-    fed: int = 0
+
+class _Writing(msgspec.Struct, eq=False):
+    """A request at work. `pending` is fed next; `ids` is what has been generated."""
+
+    key: str
+    request: Request
+    prompt: PromptTokens
+    grammar: GrammarState | None
+    pending: list[int]
+    ids: list[int] = []
+    slot: Slot | None = None
+    reused: int = 0
     forced: int = 0
     sampled: int = 0
+    seconds: float = 0.0
 
 
 class Decoder:
-    """A loaded model that answers requests. Used by one thread."""
+    """A loaded model that answers requests, up to a scheme's width at a time. Used by one thread."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        self._model = loaded.model
-        self._device = loaded.device
+    def __init__(self, loaded: LoadedModel, scheme: Scheme = SINGLE) -> None:
+        self.scheme = scheme
+        self._ragged = RaggedModel(loaded.model, loaded.attention, loaded.device, scheme.quantum)
         self._end_ids = loaded.end_ids
         self._tokens = PromptTokenizer(loaded.tokenizer)
         self._context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", 0)) or None
         self._compiler: GrammarCompiler | None = None
         self._loaded = loaded
-        self._prefixes: OrderedDict[tuple[int, ...], list[tuple[torch.Tensor, torch.Tensor]]] = OrderedDict()
+        self._prefixes: OrderedDict[tuple[int, ...], Slot] = OrderedDict()
+        self._writing: dict[str, _Writing] = {}
+        self._ended: list[Ended] = []
+
+    @property
+    def keys(self) -> list[str]:
+        """The requests at work, oldest first."""
+        return list(self._writing)
+
+    @property
+    def full(self) -> bool:
+        """Whether one more request would be too many for the scheme or for memory."""
+        tokens = sum(one.prompt.total + one.request.max_new_tokens for one in self._writing.values())
+        return len(self._writing) >= self.scheme.width or tokens * self._ragged.bytes_per_token >= _SLOT_BYTES
 
     def generate(self, request: Request) -> Decoded:
-        """Answer one request by pure argmax, ties to the lowest id.
+        """Answer one request by pure argmax, ties to the lowest id. For a decoder with nothing at work.
 
         Raises:
-            OverBudget: before anything is computed.
-            GrammarError: if the grammar does not compile or admits nothing.
+            OverBudget, GrammarError, TemplateError: as `add`, before anything is computed.
+            GrammarError: also if the grammar comes to admit nothing.
             NotANumber: if the logits are no numbers.
+        """
+        self.add("", request)
+        while not (ended := self.step()):
+            pass
+        [(_, done)] = ended
+        if not isinstance(done, Decoded):
+            raise done
+        return done
+
+    def add(self, key: str, request: Request) -> None:
+        """Take on a request, with nothing computed yet.
+
+        Raises:
+            OverBudget: if it is too long.
+            GrammarError: if its grammar does not compile.
             TemplateError: if the chat template does not carry the messages.
         """
-        import torch  # noqa: PLC0415
-
         began = time.monotonic()
         prompt = self._within_budget(request)
         grammar = self._grammar(request)
-        with torch.inference_mode():
-            cache, reused = self._cache_after(prompt.shared)
-            written = _Written([])
-            stop = self._write(request, prompt, cache, grammar, written)
-        content = written.ids[:-1] if stop is StopReason.EOS else written.ids
-        return Decoded(
-            token_ids=tuple(written.ids),
+        writing = _Writing(key, request, prompt, grammar, list(prompt.rest))
+        self._writing[key] = writing
+        self._settle(writing)
+        writing.seconds = time.monotonic() - began
+
+    def drop(self, key: str) -> None:
+        """Give up a request, if it is at work."""
+        writing = self._writing.pop(key, None)
+        if writing is not None and writing.slot is not None:
+            self._ragged.release(writing.slot)
+
+    def give_back_memory(self) -> None:
+        """Drop all requests and every tensor that is kept for later ones."""
+        self._writing.clear()
+        self._prefixes.clear()
+        self._ragged.forget()
+
+    def step(self) -> list[Ended]:
+        """Run one pass over what is at work; return what ended. Whatever it raises, all keys are still at work."""
+        import torch  # noqa: PLC0415
+
+        if self._writing:
+            with torch.inference_mode():
+                self._pass()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _pass(self) -> None:
+        taken: list[tuple[_Writing, Slot]] = []
+        rows = 0
+        for writing in self._writing.values():
+            if taken and rows + len(writing.pending) > _PASS_ROWS:
+                continue
+            taken.append((writing, writing.slot or self._open(writing)))
+            rows += len(writing.pending)
+        began = time.monotonic()
+        logits = self._ragged.forward([(slot, writing.pending) for writing, slot in taken])
+        shared = (time.monotonic() - began) / rows
+        for row, (writing, _) in zip(logits, taken, strict=True):
+            began = time.monotonic()
+            writing.seconds += shared * len(writing.pending)
+            writing.pending = []
+            self._extend(writing, row)
+            writing.seconds += time.monotonic() - began
+
+    def _extend(self, writing: _Writing, logits: torch.Tensor) -> None:
+        """Choose the next token, and follow it as far as its grammar forces."""
+        try:
+            chosen = self._choose(logits, writing.grammar)
+            writing.ids.append(chosen)
+            writing.pending.append(chosen)
+            writing.sampled += 1
+            if chosen in self._end_ids:
+                self._end(writing, StopReason.EOS)
+                return
+            if writing.grammar is not None:
+                writing.grammar.take([chosen])
+        except (GrammarError, NotANumber) as error:
+            self.drop(writing.key)
+            self._ended.append((writing.key, error))
+            return
+        self._settle(writing)
+
+    def _settle(self, writing: _Writing) -> None:
+        """Take what the grammar forces; end where nothing may follow, or no more is allowed."""
+        most, grammar = writing.request.max_new_tokens, writing.grammar
+        if grammar is not None:
+            forced = grammar.forced()[: most - len(writing.ids)]
+            grammar.take(forced)
+            writing.ids += forced
+            writing.pending += forced
+            writing.forced += len(forced)
+            if grammar.ended:
+                self._end(writing, StopReason.GRAMMAR)
+                return
+        if len(writing.ids) >= most:
+            self._end(writing, StopReason.LENGTH)
+
+    def _end(self, writing: _Writing, stop: StopReason) -> None:
+        content = writing.ids[:-1] if stop is StopReason.EOS else writing.ids
+        total = writing.prompt.total
+        done = Decoded(
+            token_ids=tuple(writing.ids),
             text=self._tokens.text(content),
             stop=stop,
-            seconds=time.monotonic() - began,
-            prompt_tokens=prompt.total,
-            prefilled=prompt.total - reused,
-            reused=reused,
-            forced=written.forced,
-            sampled=written.sampled,
+            seconds=writing.seconds,
+            prompt_tokens=total,
+            prefilled=total - writing.reused,
+            reused=writing.reused,
+            forced=writing.forced,
+            sampled=writing.sampled,
         )
-
-    def _write(
-        self,
-        request: Request,
-        prompt: PromptTokens,
-        cache: DynamicCache,
-        grammar: GrammarState | None,
-        written: _Written,
-    ) -> StopReason:
-        pending = list(prompt.rest)
-        most = request.max_new_tokens
-        while True:
-            if grammar is not None:
-                forced = grammar.forced()[: most - len(written.ids)]
-                grammar.take(forced)
-                written.ids += forced
-                written.forced += len(forced)
-                if grammar.ended:
-                    return StopReason.GRAMMAR
-            if len(written.ids) >= most:
-                return StopReason.LENGTH
-            pending += written.ids[written.fed :]
-            written.fed = len(written.ids)
-            chosen = self._choose(self._forward(pending, cache), grammar)
-            pending = []
-            written.ids.append(chosen)
-            written.sampled += 1
-            if chosen in self._end_ids:
-                return StopReason.EOS
-            if grammar is not None:
-                grammar.take([chosen])
+        self.drop(writing.key)
+        self._ended.append((writing.key, done))
 
     def _choose(self, logits: torch.Tensor, grammar: GrammarState | None) -> int:
         if bool(logits.isnan().any()):
             raise NotANumber
         if grammar is not None:
-            logits = logits.masked_fill(~grammar.admitted().to(logits.device), float("-inf"))
+            logits = logits.masked_fill(~grammar.admitted(), float("-inf"))
         return int(logits.argmax())  # the first of equal maxima, hence the lowest id
 
-    def _forward(self, ids: list[int] | tuple[int, ...], cache: DynamicCache) -> torch.Tensor:
-        """Feed ids after what the cache holds; return the logits that follow the last one, on the CPU, in float32."""
-        import torch  # noqa: PLC0415
-
-        fed = torch.tensor([list(ids)], dtype=torch.long, device=self._device)
-        out = self._model(input_ids=fed, cache=cache, use_cache=True, logits_to_keep=1)
-        return out.logits[0, -1].float().cpu()
-
-    def _cache_after(self, shared: tuple[int, ...]) -> tuple[DynamicCache, int]:
-        """Return a cache that holds the shared tokens, and how many of them were not computed for it."""
-        from transformers import DynamicCache  # noqa: PLC0415
-
-        if not shared:
-            return DynamicCache(config=self._model.config), 0
-        reused = len(shared) if shared in self._prefixes else 0
-        if not reused:
-            first = DynamicCache(config=self._model.config)
-            self._forward(shared, first)
-            self._prefixes[shared] = [(layer.keys.clone(), layer.values.clone()) for layer in first.layers]
+    def _open(self, writing: _Writing) -> Slot:
+        """Give a request its slot, with the shared tokens in it."""
+        began = time.monotonic()
+        shared = writing.prompt.shared
+        prefix = self._prefixes.get(shared)
+        writing.reused = 0 if prefix is None else len(shared)
+        if prefix is None and shared:
+            prefix = self._ragged.slot(len(shared), ())
+            self._ragged.forward([(prefix, shared)])
+            self._prefixes[shared] = prefix
             while len(self._prefixes) > _PREFIXES:
-                self._prefixes.popitem(last=False)
-        self._prefixes.move_to_end(shared)
-        cache = DynamicCache(config=self._model.config)
-        for index, (keys, values) in enumerate(self._prefixes[shared]):
-            cache.update(keys.clone(), values.clone(), index)
-        return cache, reused
+                self._ragged.release(self._prefixes.popitem(last=False)[1])
+        slot = self._ragged.slot(writing.prompt.total + writing.request.max_new_tokens, shared)
+        if prefix is not None:
+            self._prefixes.move_to_end(shared)
+            if slot.length != len(shared):
+                slot.begin_with(prefix, shared)
+        writing.slot = slot
+        writing.seconds += time.monotonic() - began
+        return slot
 
     def _within_budget(self, request: Request) -> PromptTokens:
         bound = self._tokens.at_least(request)
@@ -192,4 +278,4 @@ class Decoder:
         return self._compiler.start(request.grammar)
 
 
-__all__ = ["Decoded", "Decoder", "GrammarError", "NotANumber", "OverBudget"]
+__all__ = ["Decoded", "Decoder", "Ended", "GrammarError", "NotANumber", "OverBudget", "TemplateError"]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gsum.engine.llm.convert import ensure_converted
+from gsum.engine.llm.ragged import require_plain_attention
 from gsum.engine.llm.sources import ToolchainError, is_gguf, regular_files, verify_files
-from gsum.rules.config import Device, LocalToolchain
+from gsum.rules.config import Attention, Device, LocalToolchain
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -26,11 +27,12 @@ class DeviceMissing(ToolchainError):
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
-    """A model ready to run. `end_ids`: the tokens that end a generation."""
+    """A model ready to run. `attention` is the kind it was loaded with; `end_ids`: the tokens that end a generation."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     device: str
+    attention: Attention
     vocab_size: int
     end_ids: frozenset[int]
 
@@ -75,7 +77,7 @@ def require_device(name: str, device: Device) -> None:
     if not present:
         wants = "a CUDA build of torch and a driver" if device is Device.CUDA else "macOS on Apple silicon"
         raise DeviceMissing(
-            f"Toolchain `{name}` declares device `{device.value}`, which this machine does not have",
+            f"toolchain `{name}` declares device `{device.value}`, which this machine does not have",
             facts={"torch": torch.__version__, "needed": wants},
             hint="gsum doctor says what is missing; or build with another toolchain: gsum build --toolchain NAME …",
         )
@@ -99,14 +101,22 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
     except (RuntimeError, ValueError, OSError, KeyError) as error:
         reason = str(error).strip().splitlines()
         raise ToolchainError(
-            f"The model of toolchain `{name}` can't be loaded",
+            f"the model of toolchain `{name}` can't be loaded",
             facts={"kind": type(error).__name__, "reason": reason[0][:400] if reason else "none given"},
         ) from None
     _require_strict(name, model, info, folder)
+    require_plain_attention(name, model)
     model.eval().requires_grad_(False)
     model.to(toolchain.device.value)
     config = model.config.get_text_config()
-    return LoadedModel(model, tokenizer, toolchain.device.value, int(config.vocab_size), _end_ids(model, tokenizer))
+    return LoadedModel(
+        model,
+        tokenizer,
+        device=toolchain.device.value,
+        attention=Attention(str(model.config._attn_implementation)),
+        vocab_size=int(config.vocab_size),
+        end_ids=_end_ids(model, tokenizer),
+    )
 
 
 def _require_strict(name: str, model: PreTrainedModel, info: Mapping[str, object], folder: Path) -> None:
@@ -125,7 +135,7 @@ def _require_strict(name: str, model: PreTrainedModel, info: Mapping[str, object
     if extra := (stored - parameters - tied) | (parameters - stored):
         wrong["differ"] = ", ".join(sorted(extra))[:400]
     if wrong:
-        raise ToolchainError(f"The weights of toolchain `{name}` do not fit its model exactly", facts=wrong)
+        raise ToolchainError(f"the weights of toolchain `{name}` do not fit its model exactly", facts=wrong)
 
 
 def is_tied(model: PreTrainedModel) -> bool:

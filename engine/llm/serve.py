@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.llm.load import LoadedModel, load
+from gsum.engine.llm.ragged import uneven_rows
+from gsum.engine.llm.schemes import SCHEMES, SINGLE, Scheme
 from gsum.engine.llm.sources import ToolchainError
 from gsum.engine.llm.verify import (
     Mismatch,
@@ -31,19 +33,20 @@ class Served(msgspec.Struct, frozen=True):
     dtype: str
     versions: dict[str, str]
     backend: str | None
+    scheme: Scheme
 
 
 def open_model(hello: Hello) -> Served | Refused:
     """Load and check what a greeting declares; with `observe`, load it and check nothing but the files' format."""
     if hello.version != WIRE_VERSION:
-        return Refused("mismatch", "The worker is of another version than its client", hint="reinstall gsum")
+        return Refused("mismatch", "the worker is of another version than its client", hint="reinstall gsum")
     wanted = declared(hello.toolchain, hello.numerics)
     try:
         import torch  # noqa: PLC0415
         import transformers  # noqa: F401, PLC0415
     except ImportError as error:
         facts = {"missing": error.name or "torch"}
-        return Refused("model_missing", "The model libraries are not installed", facts, "pip install 'gsum[local]'")
+        return Refused("model_missing", "the model libraries are not installed", facts, "pip install 'gsum[local]'")
     seen = observe_libraries(hello.numerics, hello.toolchain)
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)
@@ -57,6 +60,9 @@ def open_model(hello: Hello) -> Served | Refused:
     seen |= observe_model(loaded)
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)
+    scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
+    if not hello.observe and scheme.width > 1 and (uneven := uneven_rows(loaded.model, scheme.quantum)):
+        return _uneven(hello, uneven)
     return _served(hello, loaded, seen)
 
 
@@ -69,13 +75,24 @@ def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str]) -> Served:
     elif device == "cpu":
         device = f"cpu: {seen['instruction_set']}, {seen['threads']} threads"
     backend = hello.toolchain.grammar.backend
-    return Served(loaded, seen, device, seen["dtype"], {**library_versions(), "torch": str(torch.__version__)}, backend)
+    versions = {**library_versions(), "torch": str(torch.__version__)}
+    scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
+    return Served(loaded, seen, device, seen["dtype"], versions, backend, scheme)
+
+
+def _uneven(hello: Hello, shapes: list[str]) -> Refused:
+    return Refused(
+        "mismatch",
+        f"on this machine, tokens of toolchain `{hello.name}` would depend on what is generated with them",
+        {"batching": hello.numerics.batching, "products whose rows differ": ", ".join(shapes)},
+        f'declare batching = "{SINGLE.name}" in a numerics profile of its own',
+    )
 
 
 def _refused(hello: Hello, wrong: list[Mismatch]) -> Refused:
     return Refused(
         "mismatch",
-        f"Toolchain `{hello.name}` is not what this machine has",
+        f"toolchain `{hello.name}` is not what this machine has",
         {one.name: f"declared {one.declared}, found {one.observed}" for one in wrong},
         f"install what is declared, or declare what is found (new keys): gsum toolchain pin {hello.name}",
     )

@@ -11,13 +11,11 @@ from importlib import metadata
 import msgspec
 
 from gsum.engine.llm.load import LoadedModel, is_tied
+from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import LocalToolchain, NumericsSection
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "llguidance")
 """The libraries that a numerics profile is pinned with, and that every observation records."""
-BATCHING = "single-1"
-"""Name of this worker's batching scheme: one request at a time, shared prefix prefilled alone, forced tokens fed
-as one chunk. Its meaning never changes under one name."""
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -37,7 +35,8 @@ def observe_libraries(numerics: NumericsSection, toolchain: LocalToolchain) -> d
     """Return what can be seen before a model is loaded."""
     names = {*numerics.libraries, *({"llguidance"} if toolchain.grammar.backend else set())}
     seen = {f"library {name}": _version(name) for name in sorted(names)}
-    return {**seen, "batching": BATCHING}
+    known = numerics.batching in SCHEMES
+    return {**seen, "batching": numerics.batching if known else f"none but {', '.join(sorted(SCHEMES))}"}
 
 
 def observe_model(loaded: LoadedModel) -> dict[str, str]:
@@ -50,7 +49,7 @@ def observe_model(loaded: LoadedModel) -> dict[str, str]:
     return {
         "dtype": ", ".join(dtypes),
         "device": ", ".join(devices),
-        "attention": str(loaded.model.config._attn_implementation),
+        "attention": loaded.attention.value,
         "tied_embeddings": str(is_tied(loaded.model)).lower(),
         "chat_template": hashlib.sha256(template.encode()).hexdigest() if isinstance(template, str) else "none",
         "threads": str(torch.get_num_threads()),

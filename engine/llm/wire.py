@@ -1,6 +1,7 @@
 """The lines between the local executor and its worker, as tagged structs. Pure; imports no model library.
 
-Greeting: `Hello`, answered by `Ready` or `Refused`. Then any number of `Ask`, each answered by `Answer` or `Refused`.
+Greeting: `Hello`, answered by `Ready` or `Refused`. Then any number of `Ask`, several in flight, each answered once
+and in any order by `Answer` or `Refused`. A `Drop` gives a request up: if it was not yet answered, it is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from gsum.rules.config import LocalToolchain, NumericsSection
 from gsum.rules.requests import Request
 from gsum.store.records import StopReason
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -52,6 +53,12 @@ class Ask(msgspec.Struct, frozen=True, tag="ask"):
     request: Request
 
 
+class Drop(msgspec.Struct, frozen=True, tag="drop"):
+    """Nobody wants the answer to a request any more."""
+
+    key: str
+
+
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
     """One generation, with what the worker observed while making it."""
 
@@ -71,7 +78,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     sampled: int
 
 
-ToWorker = Hello | Ask
+ToWorker = Hello | Ask | Drop
 FromWorker = Ready | Refused | Answer
 TO_WORKER: msgspec.json.Decoder[ToWorker] = msgspec.json.Decoder(ToWorker)
 FROM_WORKER: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)

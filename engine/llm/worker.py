@@ -6,20 +6,22 @@ document text anywhere but in its answers.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
 import threading
+from collections import deque
 from typing import BinaryIO, NoReturn
 
 import msgspec
 
-from gsum.engine.llm.decode import Decoder, GrammarError, NotANumber, OverBudget
+from gsum.engine.llm.decode import Decoded, Decoder, GrammarError, NotANumber, OverBudget
 from gsum.engine.llm.hermetic import refuse_network
 from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.tokenize import TemplateError
 from gsum.engine.llm.verify import settings
-from gsum.engine.llm.wire import TO_WORKER, Answer, Ask, FromWorker, Hello, Ready, Refused
+from gsum.engine.llm.wire import TO_WORKER, Answer, Ask, Drop, FromWorker, Hello, Ready, Refused, ToWorker
 
 _MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
 
@@ -38,29 +40,88 @@ def main() -> None:
         _send(answers, served)
         return
     _send(answers, Ready(served.observed))
-    decoder = Decoder(served.loaded)
+    bench = Bench(served)
     while True:
-        ask = TO_WORKER.decode(lines.get())
-        if isinstance(ask, Ask):
-            _send(answers, answer(decoder, served, ask))
+        while not lines.empty() or bench.idle:
+            bench.take(TO_WORKER.decode(lines.get()))
+        for said in bench.step():
+            _send(answers, said)
 
 
-def answer(decoder: Decoder, served: Served, ask: Ask) -> Answer | Refused:
-    """Answer one request: a generation, or why there is none."""
-    try:
-        done = decoder.generate(ask.request)
-    except OverBudget as error:
-        return _over_budget(ask.key, error)
-    except GrammarError as error:
-        return Refused("error", error.message, error.facts, "this is a fault of the grammar's builder", ask.key)
-    except TemplateError as error:
-        return Refused("error", "The prompt could not be rendered", {"reason": str(error)}, None, ask.key)
-    except NotANumber:
-        return Refused("error", "The model's logits are not numbers", {"dtype": served.dtype}, None, ask.key)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in _MEMORY_SIGNS):
-            return Refused("memory", "The machine ran out of memory", {"device": served.loaded.device}, None, ask.key)
-        raise
+class Bench:
+    """What a worker has at hand: requests at work in its decoder, and those that wait for a place."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._decoder = Decoder(served.loaded, served.scheme)
+        self._limit = served.scheme.width
+        self._asked: dict[str, Ask] = {}
+        self._waiting: deque[str] = deque()
+        self._said: list[Answer | Refused] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do and nothing to say."""
+        return not (self._asked or self._said)
+
+    def take(self, message: ToWorker) -> None:
+        """Put a request behind the others, or give one up."""
+        if isinstance(message, Ask):
+            self._asked[message.key] = message
+            self._waiting.append(message.key)
+        elif isinstance(message, Drop) and message.key in self._asked:
+            self._decoder.drop(message.key)
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(message.key)
+            self._say(message.key, Refused("cancelled", "the request was given up", key=message.key))
+
+    def step(self) -> list[Answer | Refused]:
+        """Fill the free places, run one pass, and return what is to be said."""
+        try:
+            while self._waiting and len(self._decoder.keys) < self._limit and not self._decoder.full:
+                self._begin(self._waiting.popleft())
+            for key, done in self._decoder.step():
+                self._say(key, _answer(self._served, self._asked[key], done))
+        except (MemoryError, RuntimeError) as error:
+            if not _is_memory(error):
+                raise
+            self._out_of_memory()
+        said, self._said = self._said, []
+        return said
+
+    def _begin(self, key: str) -> None:
+        try:
+            self._decoder.add(key, self._asked[key].request)
+        except OverBudget as error:
+            self._say(key, _over_budget(key, error))
+        except GrammarError as error:
+            self._say(key, _grammar_failed(key, error))
+        except TemplateError as error:
+            self._say(key, Refused("error", "the prompt could not be rendered", {"reason": str(error)}, None, key))
+
+    def _out_of_memory(self) -> None:
+        """Begin again with half as many at a time; a request that does not fit by itself fails."""
+        at_work = self._decoder.keys
+        self._decoder.give_back_memory()
+        if len(at_work) > 1:
+            self._limit = max(1, len(at_work) // 2)
+            self._waiting.extendleft(reversed(at_work))
+            return
+        facts = {"device": self._served.loaded.device}
+        for key in at_work:
+            self._say(key, Refused("memory", "the machine ran out of memory", facts, None, key))
+
+    def _say(self, key: str, said: Answer | Refused) -> None:
+        del self._asked[key]
+        self._said.append(said)
+
+
+def _answer(served: Served, ask: Ask, done: Decoded | GrammarError | NotANumber) -> Answer | Refused:
+    """Return the line that says what became of a request."""
+    if isinstance(done, GrammarError):
+        return _grammar_failed(ask.key, done)
+    if isinstance(done, NotANumber):
+        return Refused("error", "the model's logits are not numbers", {"dtype": served.dtype}, None, ask.key)
     return Answer(
         key=ask.key,
         token_ids=done.token_ids,
@@ -79,12 +140,20 @@ def answer(decoder: Decoder, served: Served, ask: Ask) -> Answer | Refused:
     )
 
 
+def _is_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in _MEMORY_SIGNS)
+
+
+def _grammar_failed(key: str, error: GrammarError) -> Refused:
+    return Refused("error", error.message, error.facts, error.hint, key)
+
+
 def _over_budget(key: str, error: OverBudget) -> Refused:
     needed = f"at least {error.needed}" if error.at_least else str(error.needed)
     if error.context:
-        message, hint = "The input and its answer do not fit the model's context", "give fewer or shorter documents"
+        message, hint = "the input and its answer do not fit the model's context", "give fewer or shorter documents"
     else:
-        message = "The input is longer than its budget"
+        message = "the input is longer than its budget"
         hint = "raise the package's input budget in BUILD.toml, or split the document"
     return Refused(
         "over_budget", message, {"budget": f"{error.budget} tokens", "needed": f"{needed} tokens"}, hint, key

@@ -17,7 +17,7 @@ pytestmark = [
 ASKED = Request(
     (Message(Role.SYSTEM, "You copy."), Message(Role.USER, "Product P-1 site: Lyon.")), 1, None, 64, 500, "t", "p"
 )
-ON_CUDA = NumericsSection("single-1")
+ON_CUDA = NumericsSection("single-2")
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen2"])

@@ -100,7 +100,7 @@ def toolchain_for(folder: Path, **changes: Any) -> LocalToolchain:
     return LocalToolchain(**{**declared, **changes})
 
 
-NUMERICS = NumericsSection(batching="single-1", threads=1)
+NUMERICS = NumericsSection(batching="single-2", threads=1)
 
 
 def fake_hub_cache(cache: Path, folder: Path, repo: str, commit: str) -> Path:

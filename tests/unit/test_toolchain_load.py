@@ -330,9 +330,9 @@ def test_versions_agree_up_to_the_build_s_local_part(folder):
         ({"device": Device.CUDA}, NUMERICS, "device"),
         ({"grammar": GrammarSection(Strength.LITERAL, "llguidance", "0.0.1")}, NUMERICS, "library llguidance"),
         ({}, NumericsSection("other-scheme", 1), "batching"),
-        ({}, NumericsSection("single-1", 7), "threads"),
-        ({}, NumericsSection("single-1", 1, "VAX"), "instruction_set"),
-        ({}, NumericsSection("single-1", 1, None, {"tokenizers": "0.0"}), "library tokenizers"),
+        ({}, NumericsSection("single-2", 7), "threads"),
+        ({}, NumericsSection("single-2", 1, "VAX"), "instruction_set"),
+        ({}, NumericsSection("single-2", 1, None, {"tokenizers": "0.0"}), "library tokenizers"),
     ],
 )
 def test_every_declared_value_is_compared(folder, loaded, changes, numerics, name):

@@ -22,12 +22,12 @@ strength = "literal"
 version = "1.0"
 
 [numerics.n-1]
-batching = "single-1"
+batching = "single-2"
 instruction_set = "AVX2"
 libraries = { torch = "1.0" }  # pinned
 
 [numerics.n-2]
-batching = "single-1"
+batching = "single-2"
 """
 SEEN = Observed({"a/b.gguf": "1111"}, "new", True, "AVX2", {"torch": "2.0", "tokenizers": "3.0"}, "1.9")
 

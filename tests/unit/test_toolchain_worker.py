@@ -152,7 +152,7 @@ def test_the_worker_ends_when_its_input_does_even_in_a_generation(folder, tmp_pa
     ("changes", "numerics", "fact"),
     [
         ({"chat_template": "0" * 64}, NUMERICS, "chat_template"),
-        ({}, NumericsSection("single-1", 1, None, {"torch": "1.0.0"}), "library torch"),
+        ({}, NumericsSection("single-2", 1, None, {"torch": "1.0.0"}), "library torch"),
     ],
 )
 def test_a_mismatch_is_refused_with_both_values(folder, tmp_path, changes, numerics, fact):
@@ -217,14 +217,14 @@ def test_the_worker_has_no_network():
 
 def test_the_worker_s_environment_is_minimal_and_switches_the_hubs_off(folder, tmp_path):
     environ = {"HOME": "/home/x", "SECRET_TOKEN": "s", "HF_TOKEN": "t", "PYTHONPATH": "/evil", "LD_PRELOAD": "/evil.so"}
-    numerics = NumericsSection("single-1", 3, "AVX2")
+    numerics = NumericsSection("single-2", 3, "AVX2")
     dialect = LocalDialect(
         "tiny", toolchain_for(folder), numerics, cache_dir=tmp_path, workspace_root=tmp_path, environ=environ
     )
     _, env, _ = dialect.launch()
     assert not {"SECRET_TOKEN", "HF_TOKEN", "PYTHONPATH", "LD_PRELOAD"} & set(env)
     assert (env["HF_HUB_OFFLINE"], env["OMP_NUM_THREADS"], env["ATEN_CPU_CAPABILITY"]) == ("1", "3", "avx2")
-    assert numerics_environment(NumericsSection("single-1")) == {}
+    assert numerics_environment(NumericsSection("single-2")) == {}
 
 
 def test_observing_loads_and_compares_nothing(folder, tmp_path):
@@ -237,7 +237,7 @@ def test_observing_loads_and_compares_nothing(folder, tmp_path):
         tied_embeddings=False,
         grammar=GrammarSection(Strength.LITERAL, "llguidance", "0.0.1"),
     )
-    numerics = NumericsSection("single-1", 1, "AVX2", {"torch": "1.0"})
+    numerics = NumericsSection("single-2", 1, "AVX2", {"torch": "1.0"})
     seen = observe_toolchain("tiny", stale, numerics, cache_dir=tmp_path, workspace_root=tmp_path, environ=os.environ)
     assert seen.files["config.json"] == hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
     assert seen.chat_template == toolchain_for(folder).chat_template
