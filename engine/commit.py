@@ -1,4 +1,4 @@
-"""The commit of an action, in the order of DESIGN §2.8: source → request → generation → result → entry, then the event.
+"""The commit of an action, in this order: source → request → generation → result → entry, then the event.
 
 The caller groups what comes together into one transaction, durable when a generation is in it: they cost a model call.
 A kill cannot tear it, and what it loses had no event yet.

@@ -73,7 +73,7 @@ ModelSource = PackageSource | HuggingFaceSource | FolderSource
 
 
 class Strength(enum.Enum):
-    """How much of a generation the grammar fixes (DESIGN §4)."""
+    """How much of a generation the grammar fixes; the README's "BUILD.toml reference" explains each."""
 
     NONE = "none"
     SCHEMA = "schema"

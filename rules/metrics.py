@@ -1,4 +1,4 @@
-"""The measures of a summary against gold (REFERENCE §8, "Audit, exactly"). Pure: results and gold in, counts out.
+"""The measures of a summary against gold. Pure: results and gold in, counts out.
 
 Reference validity and support are two measures and are never merged: a claim may cite a real line that says otherwise.
 """

@@ -1,4 +1,4 @@
-"""Strict parsing of a generation to raw claims (REFERENCE §5). Pure; never raises, whatever the text.
+"""Strict parsing of a generation to raw claims. Pure; never raises, whatever the text.
 
 A generation is data, not trust: nothing is guessed and only two repairs exist. Diagnostics say what is wrong and
 where, and never repeat a word of the text.

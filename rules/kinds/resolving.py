@@ -1,4 +1,4 @@
-"""From parsed generations and children to results: statuses and evidence of DESIGN §3.8. Pure.
+"""From parsed generations and children to results: honest statuses and exact evidence. Pure.
 
 It knows claims and evidence records, not how a rule got them.
 """

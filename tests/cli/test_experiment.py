@@ -51,7 +51,7 @@ def record(gsum, scenario, stage):
     return json.loads((folder / "record.json").read_bytes())
 
 
-# ---- what it must show (REFERENCE §6, for two of the twenty dossiers) ----
+# ---- what it must show, for two of the twenty dossiers ----
 
 
 def test_counters_are_those_of_the_reference(finished):

@@ -1,4 +1,4 @@
-"""The parser never raises, never repeats the text, and admits only what REFERENCE §5 admits."""
+"""The parser never raises, never repeats the text, and admits only claims of the schema, whole and exact."""
 
 from __future__ import annotations
 

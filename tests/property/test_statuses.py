@@ -1,6 +1,6 @@
 """Honest statuses over random trees in which documents are withdrawn or revoked and generations are broken.
 
-Statuses are held to DESIGN §3.8 as it is written, worked out anew from rights and from what the model wrote.
+Statuses are held to the README's "Honest statuses", worked out anew from rights and from what the model wrote.
 """
 
 from __future__ import annotations

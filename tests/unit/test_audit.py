@@ -440,7 +440,7 @@ def test_nothing_may_be_made_from_an_audit_in_whatever_order_targets_are_asked_f
     check_graph(workspace, ActionGraph(below | {audit_action.label: audit_action}, (audit_action.label,)))
 
 
-# ---- the extractive baseline on the whole corpus (REFERENCE §8) ----
+# ---- the extractive baseline on the whole corpus ----
 
 
 def test_the_extractive_baseline_finds_every_fact_of_every_group(tmp_path):
