@@ -188,14 +188,15 @@ def _prose(schema: SchemaSection, words: Sequence[str]) -> Iterator[Clause]:
             held.append(word)
             continue
         if any(one[0].isalnum() and len(one) <= schema.max_length for one in held):
-            yield Clause(_joined(_trimmed(held)))
+            yield Clause(_joined(_trimmed(held), schema.max_length))
         held = []
 
 
-def _joined(words: Sequence[str]) -> tuple[str, ...]:
+def _joined(words: Sequence[str], most: int) -> tuple[str, ...]:
     """Join what is one thing: a number with the capitalised word before it or else the word after, and proper names.
 
-    `Oct 31`, `27 May 1988`, `40 sheets`, `Tower Room 6`. A first word may be capitalised for that alone, and stays.
+    Nothing grows beyond `most` characters. A first word may be capitalised for that alone, and stays by itself.
+    Such things are `Oct 31`, `27 May 1988`, `40 sheets`, `Tower Room 6`.
     """
     joined: list[str] = []
     glued = False
@@ -203,8 +204,9 @@ def _joined(words: Sequence[str]) -> tuple[str, ...]:
         before = words[place - 2] if place >= 2 and words[place - 1] == " " else ""
         proper = before[:1].isupper() and (word[0].isupper() or word[0].isdecimal())
         counted = _NUMBER.fullmatch(before) is not None and word[0].isalpha() and (not glued or word[0].isupper())
-        if before and ((proper and place > 2) or counted):
-            joined[-2:] = ["".join([*joined[-2:], word])]
+        whole = "".join([*joined[-2:], word])
+        if before and ((proper and place > 2) or counted) and len(whole) <= most:
+            joined[-2:] = [whole]
             glued = True
         else:
             joined.append(word)

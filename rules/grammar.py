@@ -1,4 +1,4 @@
-"""The grammar of a generation, as Lark text in llguidance's dialect, by strength (DESIGN §4). Pure.
+"""The grammar of a generation, as Lark text in llguidance's dialect, by strength. Pure.
 
 Answers are compact JSON, `evidence` last in each claim: a small model copies a fact and then says where it stands,
 but cites at random when asked for the number first. Literal text is JSON-escaped as an encoder writes it (non-ASCII as
@@ -52,8 +52,7 @@ def leaf_grammar(schema: SchemaSection, strength: Strength, lines: Sequence[Line
 def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequence[Claim]) -> str | None:
     """Return the grammar of a reduction's answer over its children's claims, numbered from 1; null for `none`.
 
-    Under `literal` and `pattern` it chooses whole claims, each at most once, in the order in which they are numbered;
-    of equal claims the first stands for all.
+    Under `literal` and `pattern` it chooses whole claims, each at most once; of equal claims the first stands for all.
     """
     if strength is Strength.NONE:
         return None
@@ -114,25 +113,24 @@ def _picks(items: Sequence[str], most: int) -> list[str]:
 
 
 def _choice_grammar(schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]]) -> str:
-    """Admit up to `max_claims` of the given claims, whole, in order; of claims about the same thing one."""
-    if not choices:
-        return _nothing(strength)
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for number, values in choices:
-        alike.setdefault(_about(schema, values), []).append(f"c{number}")
-    groups = [" | ".join(names) if len(names) == 1 else f"({' | '.join(names)})" for names in alike.values()]
-    most = min(schema.max_claims, len(groups))
+    """Admit up to `max_claims` of the given claims, whole.
+
+    They are about as many subjects as there are: of the claims that share their names one can be chosen where enough
+    others are left; else of those that share names and enumerations; in a schema without such fields, of equal ones.
+    """
+    names = [field for field in schema.fields if field in word_shapes(schema)]
+    texts = [field for field in schema.fields if field not in names and field not in schema.enums]
+    keys: list[Sequence[str]] = [schema.fields]
+    if names and texts:
+        keys = [names, [field for field in schema.fields if field not in texts]]
+    for key in keys:
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for number, values in choices:
+            alike.setdefault(tuple(values[field] for field in key), []).append(f"c{number}")
+        if len(alike) >= schema.max_claims:
+            break
     claims = [f"c{n}: {_quoted(_json({**values, 'evidence': [n]}))}" for n, values in choices]
-    start = f"start: {_quoted(_OPEN)} pick_0_{most}? {_quoted(_CLOSE)}"
-    return _grammar(strength, [start, *_picks(groups, most), *claims])
-
-
-def _about(schema: SchemaSection, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a claim is about: its names and enumerations where it has both and a text beside, else all of it."""
-    names, free = word_shapes(schema), [field for field in schema.fields if field not in schema.enums]
-    key = [field for field in schema.fields if field in names or field in schema.enums]
-    whole = not names or not schema.enums or all(field in names for field in free)
-    return tuple(values[field] for field in (schema.fields if whole else key))
+    return _grammar(strength, [*_once_each(schema, list(alike.values())), *claims])
 
 
 def _schema_grammar(schema: SchemaSection, citable: int) -> str:

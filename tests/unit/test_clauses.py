@@ -132,6 +132,12 @@ def test_numbers_and_proper_names_stay_whole(text: str, words: list[str]) -> Non
     assert [word for word in found.clauses[0].words if not word.isspace()] == words
 
 
+def test_a_name_that_would_be_too_long_stays_in_words() -> None:
+    found = read_line(PRODUCT, SHAPES, f"P-02-00 to the {'X' * 70} {'Y' * 70}")
+    assert found is not None
+    assert found.clauses[0].words[-3:] == ("X" * 70, " ", "Y" * 70)
+
+
 def test_a_short_quotation_and_an_unclosed_one_are_words_like_others() -> None:
     assert offered('P-02-00 goes to "The Old Barn" now') == ['goes to "The Old Barn" now']
     assert offered('P-02-00 is 6" wide and goes to the old barn') == ['is 6" wide and goes to the old barn']
