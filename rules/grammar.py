@@ -185,7 +185,7 @@ def _line_claims(schema: SchemaSection, number: int, found: Citable) -> Iterator
         texts = dict.fromkeys(free, f"a{number}") | ({free[-1]: f"t{number}_{k}"} if free else {})
         for place, chosen in enumerate(itertools.product(*choices)):
             fixed = dict(zip((field for field in schema.fields if field not in free), chosen, strict=True))
-            about = (str(number), str(k)) if clause.whole else (str(number),)
+            about = chosen if found.names else (*chosen, str(number), str(k))
             name = f"c{number}_{k}_{place}"
             yield about, name, _claim_rule(schema, name, texts, fixed, _quoted(str(number)))
 
