@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -12,21 +11,20 @@ import msgspec
 from gsum.cli.asked import Asked, index_folder, system_clock
 from gsum.cli.context import Config, open_universe, reading_store, writing_store
 from gsum.cli.event_files import EventLines, Trace
+from gsum.cli.executors import executors
 from gsum.cli.forecasting import forecast_lines
 from gsum.cli.render import emit, emit_json
 from gsum.cli.reporting import Reporter, Tally
 from gsum.cli.summary import dry_run_document, print_dry_run
 from gsum.engine.build import Build, look_up
 from gsum.engine.events import Event
-from gsum.engine.executors.make import make_executor
-from gsum.engine.executors.protocol import Executor
 from gsum.engine.forecast.account import Accountant
 from gsum.engine.forecast.now import plan_forecast
 from gsum.engine.index.consulting import Consultation, consult
 from gsum.engine.plan import Plan
 from gsum.engine.report import BuildOptions, BuildReport
 from gsum.engine.universe import Universe, WorkspaceDocuments, universe_of
-from gsum.rules.config import LocalToolchain, Workspace
+from gsum.rules.config import Workspace
 from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
 from gsum.store.records import ActionEntry
@@ -62,7 +60,7 @@ def build(
         )
         accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
         observers: list[Listener] = [*listeners, *files, accountant]
-        with _executors(config, universe) as executor_for:
+        with executors(config, workspace) as executor_for:
             build = Build(
                 workspace=workspace,
                 graph=universe.graph,
@@ -111,33 +109,6 @@ def _universe(
         store=store,
         since_ns=since_ns,
     )
-
-
-@contextlib.contextmanager
-def _executors(config: Config, universe: Universe) -> Iterator[Callable[[str], Executor]]:
-    """Give executors by toolchain name, each made once, all closed at the end."""
-    made: dict[str, Executor] = {}
-    workspace = universe.workspace
-
-    def executor_for(name: str) -> Executor:
-        if name not in made:
-            toolchain = workspace.toolchains[name]
-            numerics = workspace.numerics[toolchain.numerics] if isinstance(toolchain, LocalToolchain) else None
-            made[name] = make_executor(
-                toolchain,
-                numerics,
-                cache_dir=config.cache_dir,
-                workspace_root=config.root,
-                name=name,
-                environ=config.environ,
-            )
-        return made[name]
-
-    try:
-        yield executor_for
-    finally:
-        for executor in made.values():
-            executor.close()
 
 
 def dry_run(config: Config, patterns: tuple[str, ...], *, full: bool) -> int:

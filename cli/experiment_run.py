@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,15 @@ import msgspec
 from gsum.cli.asked import system_clock
 from gsum.cli.config import GivenPath
 from gsum.cli.context import Config, current_config, options
+from gsum.cli.executors import executors
 from gsum.cli.interrupts import Interrupts
 from gsum.cli.render import counted, duration, emit, emit_json, on_terminal, safe, table
-from gsum.engine.executors.make import make_executor
-from gsum.engine.executors.protocol import Executor
 from gsum.engine.experiment.budget import Budget
 from gsum.engine.experiment.edits import EDITS_FILE
 from gsum.engine.experiment.progress import Progress
 from gsum.engine.experiment.records import StageRecord
 from gsum.engine.experiment.runner import run, run_folder
 from gsum.engine.experiment.setup import Scenario, set_up
-from gsum.rules.config import LocalToolchain, Workspace
 from gsum.rules.loader import load_workspace
 
 OUT = "experiment"
@@ -71,7 +69,7 @@ def command(
     clock = system_clock()
     budget = Budget(generations=max_generations, seconds=max_seconds, monotonic=clock.monotonic)
     started = clock.monotonic()
-    with Interrupts(_say_stopping) as interrupts, _executors(config, workspace) as executor_for:
+    with Interrupts(_say_stopping) as interrupts, executors(config, workspace) as executor_for, _line_cleared():
         records = run(
             setup,
             folder,
@@ -164,31 +162,13 @@ class _Progress:
 
 
 @contextlib.contextmanager
-def _executors(config: Config, workspace: Workspace) -> Iterator[Callable[[str], Executor]]:
-    """Give executors by toolchain name, each made once and kept warm over all builds, all closed at the end."""
-    made: dict[str, Executor] = {}
-
-    def executor_for(name: str) -> Executor:
-        if name not in made:
-            toolchain = workspace.toolchains[name]
-            numerics = workspace.numerics[toolchain.numerics] if isinstance(toolchain, LocalToolchain) else None
-            made[name] = make_executor(
-                toolchain,
-                numerics,
-                cache_dir=config.cache_dir,
-                workspace_root=config.root,
-                name=name,
-                environ=config.environ,
-            )
-        return made[name]
-
+def _line_cleared() -> Iterator[None]:
+    """Leave no progress line behind on a terminal."""
     try:
-        yield executor_for
+        yield
     finally:
         if on_terminal():
             click.echo("\r\x1b[2K", nl=False, err=True)
-        for executor in made.values():
-            executor.close()
 
 
 def _say_stopping() -> None:
