@@ -49,6 +49,9 @@ FINAL = {
 }
 """None of them was used to tune prompts and grammars; S-030, S-031, T-10 and T-11 were."""
 
+LEAVES_ONLY = frozenset({Strength.NONE})
+"""Where answers run to their length limit, and little is left to reduce."""
+
 Fact = tuple[str, ...]
 Place = tuple[str, str | None, int, int]
 
@@ -280,7 +283,7 @@ def run(workspace: Workspace, wanted: argparse.Namespace) -> Iterator[dict[str, 
                 answers = Answers(executor, wanted.keep, declared.timeout_seconds)
                 trees = [plant(workspace, dossier) for dossier in dossiers if dossier[0] == corpus]
                 terms = ModelTerms("benchmark", strength, declared.decoding.max_new_tokens)
-                grow(workspace, trees, terms, answers, leaves=wanted.leaves)
+                grow(workspace, trees, terms, answers, leaves=wanted.leaves or strength in LEAVES_ONLY)
                 record = {"strength": strength.value, "corpus": NAMES[corpus]}
                 record |= measure(trees, room, print if wanted.wrong else lambda _: None)
                 tokens = {"forced": answers.forced, "sampled": answers.sampled}
