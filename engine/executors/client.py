@@ -94,7 +94,7 @@ class LineExecutor:
         self, dialect: Dialect, *, reproducible: bool, network: bool, capacity: int = 2, width: int = 1
     ) -> None:
         self.capacity = capacity
-        self._width = width
+        self.width = width
         self._dialect = dialect
         self._reproducible = reproducible
         self._network = network
@@ -171,7 +171,7 @@ class LineExecutor:
 
     def _advance(self) -> None:
         """Start the program and hand it requests, as far as that goes without waiting."""
-        while self._queue and len(self._flying) < self._width:
+        while self._queue and len(self._flying) < self.width:
             if self._refusal is not None:
                 self._done.append(self._refusal.failed(self._queue.popleft()))
             elif self._child is None:
@@ -292,7 +292,7 @@ class LineExecutor:
                 child.send(line or b"")
 
     def _count_crash(self, reason: FailureReason, facts: dict[str, str]) -> None:
-        self._width = max(1, self._width // 2)
+        self.width = max(1, self.width // 2)
         self._crashes += 1
         if self._crashes >= MAX_CRASHES:
             message = f"{self._dialect.name} ended {self._crashes} times in a row without an answer"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _BUILDER = "this is a fault of the grammar's builder"
+_SHORTER = "split the document into shorter ones"
+_TOO_LARGE = re.compile(r"too (?:big|large|many|complex)|limit|max is", re.IGNORECASE)
 _PLACE = re.compile(r"\d+\(\d+\)|line \d+")
 
 
@@ -45,7 +47,8 @@ class GrammarCompiler:
         matcher = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
             place = _PLACE.search(matcher.get_error())
-            raise GrammarError("the grammar does not compile", {"place": place[0] if place else "unknown"})
+            facts = {"place": place[0] if place else "unknown"}
+            raise _failure(matcher, "the grammar does not compile", facts)
         return GrammarState(matcher, self.vocab_size)
 
 
@@ -58,6 +61,7 @@ class GrammarState:
         self._matcher = matcher
         self._vocab_size = vocab_size
         self._bits = torch.zeros((vocab_size + 31) // 32, dtype=torch.int32)
+        self._shifts = torch.arange(32, dtype=torch.int32)
         self._taken = 0
 
     @property
@@ -81,15 +85,22 @@ class GrammarState:
         Raises:
             GrammarError: if nothing may.
         """
-        import torch  # noqa: PLC0415
-
         bits = self._bits
         self._matcher.unsafe_compute_mask_ptr(bits.data_ptr(), bits.numel() * bits.element_size())
-        shifts = torch.arange(32, dtype=torch.int32)
-        mask = ((bits.unsqueeze(1) >> shifts) & 1).bool().flatten()[: self._vocab_size]
+        mask = ((bits.unsqueeze(1) >> self._shifts) & 1).bool().flatten()[: self._vocab_size]
         if self._matcher.is_error() or not bool(mask.any()):
             raise self._error("the grammar admits nothing more")
         return mask
 
     def _error(self, message: str) -> GrammarError:
-        return GrammarError(message, {"after tokens": str(self._taken), "state": str(self._matcher.stop_reason())})
+        facts = {"after tokens": str(self._taken), "state": str(self._matcher.stop_reason())}
+        return _failure(self._matcher, message, facts)
+
+
+def _failure(matcher: LLMatcher, message: str, facts: dict[str, str]) -> GrammarError:
+    """Tell a grammar past the backend's limits, which its document's length explains, from one that is wrong."""
+    if _TOO_LARGE.search(matcher.get_error().partition("\n")[0]):
+        return GrammarError(
+            "the input has too many lines for its grammar", facts, "split the document into shorter ones"
+        )
+    return GrammarError(message, facts)

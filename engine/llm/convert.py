@@ -76,10 +76,19 @@ def convert(name: str, toolchain: LocalToolchain, source: Path, target: Path) ->
     path = source / PurePosixPath(source_gguf(toolchain))
     where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name, "local_files_only": True}
     dtype = getattr(torch, toolchain.dtype.value)
-    tokenizer = AutoTokenizer.from_pretrained(**where)
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(**where), dtype=dtype)
-    tensors = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=model, torch_dtype=dtype)["tensors"]
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(**where)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(**where), dtype=dtype)
+        read = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=model, torch_dtype=dtype)
+    except Exception as error:  # whatever a broken file makes its reader raise
+        reason = str(error).strip().splitlines()
+        raise ToolchainError(
+            f"the GGUF file of toolchain `{name}` can't be converted",
+            facts={"file": path.name, "kind": type(error).__name__, "reason": reason[0][:400] if reason else "unknown"},
+            hint="use a model of an architecture that transformers reads from GGUF, or its safetensors files",
+        ) from None
+    tensors = read["tensors"]
     _fill(name, model, tensors)
     target.mkdir()
     model.save_pretrained(str(target))

@@ -6,12 +6,14 @@ Only declared files are visible to the libraries: they are linked into an empty 
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
+from jinja2 import Environment, TemplateSyntaxError
 
 from gsum.engine.llm.convert import ensure_converted
 from gsum.engine.llm.ragged import require_plain_attention
@@ -20,6 +22,8 @@ from gsum.rules.config import Attention, Device, LocalToolchain
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+_GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")  # a tag of transformers' own, for training
 
 
 class DeviceMissing(ToolchainError):
@@ -85,6 +89,7 @@ def require_device(name: str, device: Device) -> None:
 
 def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedModel:
     import torch  # noqa: PLC0415
+    from safetensors import SafetensorError  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
     local = {"local_files_only": True, "trust_remote_code": False}
@@ -98,7 +103,7 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
             output_loading_info=True,
             **local,
         )
-    except (RuntimeError, ValueError, OSError, KeyError) as error:
+    except (RuntimeError, ValueError, OSError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()
         raise ToolchainError(
             f"the model of toolchain `{name}` can't be loaded",
@@ -106,6 +111,8 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
         ) from None
     _require_strict(name, model, info, folder)
     require_plain_attention(name, model)
+    _require_fitting(name, tokenizer, model)
+    _require_timeless(name, tokenizer)
     model.eval().requires_grad_(False)
     model.to(toolchain.device.value)
     config = model.config.get_text_config()
@@ -136,6 +143,39 @@ def _require_strict(name: str, model: PreTrainedModel, info: Mapping[str, object
         wrong["differ"] = ", ".join(sorted(extra))[:400]
     if wrong:
         raise ToolchainError(f"the weights of toolchain `{name}` do not fit its model exactly", facts=wrong)
+
+
+def _require_fitting(name: str, tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel) -> None:
+    """Refuse a tokenizer that knows ids which the model has no embedding for: it is another model's."""
+    has = int(model.get_input_embeddings().weight.shape[0])
+    highest = max(tokenizer.get_vocab().values(), default=-1)
+    if highest >= has:
+        raise ToolchainError(
+            f"the tokenizer of toolchain `{name}` is not its model's",
+            facts={"highest token id": highest, "embeddings of the model": has},
+            hint="declare the tokenizer files that came with the weights",
+        )
+
+
+def _require_timeless(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Refuse a chat template that is absent, does not compile, or writes the day into the prompt."""
+    template = tokenizer.chat_template
+    why = None
+    if not isinstance(template, str):
+        why = "it has none, or several"
+    elif "strftime_now" in template:
+        why = "it writes the current date into prompts, so keys would not tell what a model was asked"
+    else:
+        try:
+            Environment(extensions=["jinja2.ext.loopcontrols"]).parse(_GENERATION.sub("", template))
+        except TemplateSyntaxError as error:
+            why = f"it does not compile: line {error.lineno}"
+    if why:
+        raise ToolchainError(
+            f"the chat template of toolchain `{name}` can't be used",
+            facts={"reason": why},
+            hint="correct the template in the tokenizer's files, then: gsum toolchain pin " + name,
+        )
 
 
 def is_tied(model: PreTrainedModel) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+from jinja2 import TemplateError as JinjaError
 
 from gsum.rules.requests import Message, Request
 
@@ -72,7 +73,10 @@ class PromptTokenizer:
     def _render(self, messages: Sequence[Message], *, opening: bool) -> str:
         """Render the template with a placeholder in each message's place."""
         marked = [{"role": m.role.value, "content": _placeholder(i)} for i, m in enumerate(messages)]
-        text = self._tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=opening)
+        try:
+            text = self._tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=opening)
+        except JinjaError as error:
+            raise TemplateError(f"the chat template refused the messages ({type(error).__name__})") from None
         if [int(i) for i in _PLACEHOLDER.findall(text)] != list(range(len(messages))):
             raise TemplateError("the chat template does not carry every message once, in order")
         return str(text)

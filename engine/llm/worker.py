@@ -17,19 +17,21 @@ from typing import BinaryIO, NoReturn
 import msgspec
 
 from gsum.engine.llm.decode import Decoded, Decoder, GrammarError, NotANumber, OverBudget
-from gsum.engine.llm.hermetic import refuse_network
+from gsum.engine.llm.hermetic import limit_memory, refuse_network
 from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.tokenize import TemplateError
 from gsum.engine.llm.verify import settings
 from gsum.engine.llm.wire import TO_WORKER, Answer, Ask, Drop, FromWorker, Hello, Ready, Refused, ToWorker
 
+_HEADROOM = 4 << 30
+"""What a worker on the CPU may take beside its model: the decoder's bound on keys and values, and as much again."""
 _MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def main() -> None:
     """Greet, then answer until the input ends."""
     answers = _take_stdout()
-    refuse_network()
+    isolation = refuse_network()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_lines, args=(lines,), daemon=True).start()
     hello = TO_WORKER.decode(lines.get())
@@ -39,7 +41,9 @@ def main() -> None:
     if isinstance(served, Refused):
         _send(answers, served)
         return
-    _send(answers, Ready(served.observed))
+    if served.loaded.device == "cpu":
+        limit_memory(_HEADROOM)
+    _send(answers, Ready({**served.observed, "network": isolation.value}))
     bench = Bench(served)
     while True:
         while not lines.empty() or bench.idle:
@@ -53,7 +57,7 @@ class Bench:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self._decoder = Decoder(served.loaded, served.scheme)
+        self.decoder = Decoder(served.loaded, served.scheme)
         self._limit = served.scheme.width
         self._asked: dict[str, Ask] = {}
         self._waiting: deque[str] = deque()
@@ -70,7 +74,7 @@ class Bench:
             self._asked[message.key] = message
             self._waiting.append(message.key)
         elif isinstance(message, Drop) and message.key in self._asked:
-            self._decoder.drop(message.key)
+            self.decoder.drop(message.key)
             with contextlib.suppress(ValueError):
                 self._waiting.remove(message.key)
             self._say(message.key, Refused("cancelled", "the request was given up", key=message.key))
@@ -78,12 +82,12 @@ class Bench:
     def step(self) -> list[Answer | Refused]:
         """Fill the free places, run one pass, and return what is to be said."""
         try:
-            while self._waiting and len(self._decoder.keys) < self._limit and not self._decoder.full:
+            while self._waiting and len(self.decoder.keys) < self._limit and not self.decoder.full:
                 self._begin(self._waiting.popleft())
-            for key, done in self._decoder.step():
+            for key, done in self.decoder.step():
                 self._say(key, _answer(self._served, self._asked[key], done))
         except (MemoryError, RuntimeError) as error:
-            if not _is_memory(error):
+            if not is_memory(error):
                 raise
             self._out_of_memory()
         said, self._said = self._said, []
@@ -91,7 +95,7 @@ class Bench:
 
     def _begin(self, key: str) -> None:
         try:
-            self._decoder.add(key, self._asked[key].request)
+            self.decoder.add(key, self._asked[key].request)
         except OverBudget as error:
             self._say(key, _over_budget(key, error))
         except GrammarError as error:
@@ -101,8 +105,8 @@ class Bench:
 
     def _out_of_memory(self) -> None:
         """Begin again with half as many at a time; a request that does not fit by itself fails."""
-        at_work = self._decoder.keys
-        self._decoder.give_back_memory()
+        at_work = self.decoder.keys
+        self.decoder.give_back_memory()
         if len(at_work) > 1:
             self._limit = max(1, len(at_work) // 2)
             self._waiting.extendleft(reversed(at_work))
@@ -140,7 +144,8 @@ def _answer(served: Served, ask: Ask, done: Decoded | GrammarError | NotANumber)
     )
 
 
-def _is_memory(error: Exception) -> bool:
+def is_memory(error: Exception) -> bool:
+    """Whether an exception says that the machine or the device has no memory left."""
     return isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in _MEMORY_SIGNS)
 
 

@@ -13,7 +13,8 @@ from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.requests import Message, Request, Role
 
 RAGGED = SCHEMES["ragged-1"]
-GRAMMARS = (None, 'start: "{" /[a-z]{3,9}/ " is a very long forced text " ("x" | "y") "}"\n', "start: /[a-z0-9 ]{30}/\n")
+FORCING = 'start: "{" /[a-z]{3,9}/ " is a very long forced text " ("x" | "y") "}"\n'
+GRAMMARS = (None, FORCING, "start: /[a-z0-9 ]{30}/\n")
 SYSTEMS = ("Copy.", "You copy facts out of lines. " * 9)
 
 

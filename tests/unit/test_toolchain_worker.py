@@ -14,11 +14,14 @@ from gsum.engine.executors.local import LocalDialect, numerics_environment
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.observe import observe_toolchain
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated
+from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import Device, FolderSource, GrammarSection, NumericsSection, Strength
 from gsum.rules.requests import Message, Request, Role
 from gsum.store.errors import ExitCode
 
 SECRET = "Sesame-4711"
+RAGGED = NumericsSection("ragged-1", 1)
+RAGGED_WIDTH = SCHEMES["ragged-1"].width
 ENDLESS = "start: /[a-z]{3400}/"
 
 
@@ -106,6 +109,94 @@ def test_failures_of_one_request_leave_the_worker_in_service(running):
     assert broken.reason is FailureReason.ERROR
     assert SECRET not in f"{broken.message} {broken.facts} {broken.hint}"
     assert isinstance(good, Generated)
+
+
+def test_several_are_in_flight_and_each_gets_what_it_gets_alone(folder, tmp_path, running):
+    letters = "abcdefghijkl"
+    requests = [ask(letter, f"Product P-{i} site: Lyon. " * (i + 1)) for i, letter in enumerate(letters)]
+    alone = {}
+    for request in requests:
+        running.submit([request])
+        alone |= answers(running, 1)
+    batched = executor_for(folder, tmp_path, RAGGED)
+    try:
+        batched.submit(requests)
+        together = answers(batched, len(letters))
+        assert batched.capacity > running.capacity
+    finally:
+        batched.close()
+    fresh = executor_for(folder, tmp_path, RAGGED)
+    try:
+        fresh.submit(requests[::-1])
+        again = answers(fresh, len(letters))
+    finally:
+        fresh.close()
+    assert {key: one.generation for key, one in together.items()} == {k: one.generation for k, one in again.items()}
+    texts = {key: one.generation.text for key, one in together.items()}
+    assert texts == {key: one.generation.text for key, one in alone.items()}
+
+
+def test_a_crash_fails_what_is_in_flight_and_the_next_are_fewer(folder, tmp_path):
+    executor = executor_for(folder, tmp_path, RAGGED)
+    try:
+        executor.submit([ask("a")])
+        answers(executor, 1)
+        pid = executor.pid
+        executor.submit([ask(letter, grammar=ENDLESS, max_new_tokens=3500) for letter in "bcdefghi"] + [ask("j")])
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+        outcomes = answers(executor, 9)
+        assert {outcomes[letter].reason for letter in "bcdefghi"} == {FailureReason.CRASH}
+        assert isinstance(outcomes["j"], Generated)
+        assert executor.width == RAGGED_WIDTH // 2
+    finally:
+        executor.close()
+
+
+def test_one_past_its_time_is_given_up_and_the_worker_lives_on(folder, tmp_path):
+    executor = executor_for(folder, tmp_path, RAGGED)
+    try:
+        executor.submit([ask("a")])
+        answers(executor, 1)
+        pid = executor.pid
+        executor.submit([ask("b", grammar=ENDLESS, max_new_tokens=3500, timeout=1), ask("c", max_new_tokens=200)])
+        outcomes = answers(executor, 2)
+        assert outcomes["b"].reason is FailureReason.TIMEOUT
+        assert isinstance(outcomes["c"], Generated)
+        executor.submit([ask("b"), ask("d")])
+        assert all(isinstance(outcome, Generated) for outcome in answers(executor, 2).values())
+        assert executor.pid == pid
+    finally:
+        executor.close()
+
+
+def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp_path):
+    from gsum.engine.llm.serve import open_model
+    from gsum.engine.llm.wire import Answer, Ask, Hello, Refused
+    from gsum.engine.llm.worker import Bench
+
+    hello = Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))
+    bench = Bench(open_model(hello))
+    seen = []
+    step = bench.decoder.step
+
+    def tight():
+        seen.append(len(bench.decoder.keys))
+        if seen[-1] > 2 or "huge" in bench.decoder.keys:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+        return step()
+
+    bench.decoder.step = tight
+    keys = [*"abcdefg", "huge"]
+    for key in keys:
+        bench.take(Ask(key, ask("x", key).request))
+    said = []
+    while not bench.idle:
+        said += bench.step()
+    assert seen[:3] == [8, 4, 2]
+    assert max(seen[2:]) <= 2
+    assert {one.key for one in said if isinstance(one, Answer)} == set("abcdefg")
+    assert [(one.key, one.reason) for one in said if isinstance(one, Refused)] == [("huge", "memory")]
 
 
 def test_a_worker_killed_in_a_generation_is_started_again(running):
@@ -203,16 +294,63 @@ def test_a_missing_model_fails_without_a_process(tmp_path, folder):
     assert executor.pid is None
 
 
+REACHING = """
+import ctypes, socket, struct, sys
+from gsum.engine.llm.hermetic import refuse_network
+port, told = int(sys.argv[1]), refuse_network()
+print(told.name)
+calls = (
+    lambda: socket.create_connection(("127.0.0.1", port)),
+    lambda: socket.getaddrinfo("localhost", 80),
+    lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", port)),
+    lambda: socket.socket(socket.AF_UNIX).connect("/tmp/x"),
+    lambda: socket.socket().bind(("127.0.0.1", 0)),
+)
+for call in calls:
+    try:
+        call()
+    except OSError as error:
+        print(type(error).__name__)
+libc = ctypes.CDLL(None)
+address = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(port), b"\\x7f\\0\\0\\1")
+print(libc.connect(libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0), address, len(address)))
+"""
+
+
+def reach(port: int, code: str = REACHING) -> list[str]:
+    argv = [sys.executable, "-c", code, str(port)]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+
+
 def test_the_worker_has_no_network():
+    """Python's sockets are refused, and code that calls the system by itself finds no interface."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        told, *refused, by_system = reach(port)
+        assert refused == ["NetworkRefused"] * 5
+        assert by_system == ("-1" if told == "NAMESPACE" else "0")
+        if told != "NAMESPACE":
+            pytest.skip("this system gives no network namespace: only Python's sockets are refused")
+        open_to_us = REACHING.replace("refuse_network()\n", "Isolation.SOCKETS\n").replace(
+            "import refuse_n", "import Isolation #"
+        )
+        assert reach(port, open_to_us)[-1] == "0"
+
+
+def test_the_worker_s_memory_has_a_limit_and_the_worker_outlives_it():
     code = (
-        "import socket\nfrom gsum.engine.llm.hermetic import refuse_network\nrefuse_network()\n"
-        "for call in (lambda: socket.create_connection(('127.0.0.1', 9)), lambda: socket.getaddrinfo('localhost', 80),"
-        " lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9)),"
-        " lambda: socket.socket(socket.AF_UNIX).connect('/tmp/x'), lambda: socket.socket().bind(('127.0.0.1', 0))):\n"
-        "    try:\n        call()\n    except OSError as error:\n        print(type(error).__name__)\n"
+        "import torch\nfrom gsum.engine.llm.hermetic import limit_memory\n"
+        "from gsum.engine.llm.worker import is_memory\nlimit_memory(1 << 28)\n"
+        "torch.zeros(1 << 24)\n"  # 64 MB of 256
+        "try:\n    torch.zeros(1 << 28)\nexcept RuntimeError as error:\n    print(is_memory(error))\n"
+        "print(float(torch.ones(1 << 20).sum()))\n"
     )
+    if sys.platform != "linux":
+        pytest.skip("the limit is Linux's")
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["NetworkRefused"] * 5
+    assert ended.stdout.split() == ["True", "1048576.0"]
 
 
 def test_the_worker_s_environment_is_minimal_and_switches_the_hubs_off(folder, tmp_path):
