@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
 from support import workspaces
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_model.py"
