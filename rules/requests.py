@@ -26,7 +26,8 @@ class Request(msgspec.Struct, frozen=True):
     """Messages, grammar and budgets. `grammar` is Lark text in llguidance's dialect; null: unconstrained.
 
     `shared` counts the leading messages (system, examples) that every request of this prompt has in common.
-    `toolchain` and `perimeter` are keys of their own records; `salt` disowns generations. Its canonical JSON is the request key's preimage.
+    `toolchain` and `perimeter` are keys of their own records; `salt` disowns generations. The canonical JSON of a
+    request is its key's preimage.
     """
 
     messages: tuple[Message, ...]
