@@ -280,7 +280,7 @@ def run(workspace: Workspace, wanted: argparse.Namespace) -> Iterator[dict[str, 
                 trees = [plant(workspace, dossier) for dossier in dossiers if dossier[0] == corpus]
                 terms = ModelTerms("benchmark", strength, declared.decoding.max_new_tokens)
                 grow(workspace, trees, terms, answers, leaves=wanted.leaves or strength in LEAVES_ONLY)
-                record = {"strength": strength.value, "corpus": NAMES[corpus]}
+                record: dict[str, object] = {"strength": strength.value, "corpus": NAMES[corpus]}
                 record |= measure(trees, room, print if wanted.wrong else lambda _: None)
                 tokens = {"forced": answers.forced, "sampled": answers.sampled}
                 yield record | {"asked": answers.asked, **tokens}
