@@ -324,8 +324,9 @@ def _write(records: Sequence[dict[str, object]]) -> None:
     pool = ", ".join(f"`{one.value}` on {len(names)} dossiers ({' '.join(names)})" for one, names in FINAL.items())
     text = f"""# Faithfulness by grammar strength
 
-`python benchmarks/faithfulness.py` wrote this with the embedded model of 135 million parameters, one run, on a
-machine with {machine["cpus"]} CPUs ({machine["cpu"]}); {versions}. Pool, of 12 documents each: {pool}.
+`python benchmarks/faithfulness.py` wrote this with the embedded model of 135 million parameters: greedy decoding, so
+one answer a request; on a machine with {machine["cpus"]} CPUs ({machine["cpu"]}); {versions}.
+Pool, of 12 documents each: {pool}.
 None of these dossiers was used to tune the prompts and grammars. Under `none` leaves alone were asked.
 
 {table(records)}
