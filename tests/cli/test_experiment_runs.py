@@ -136,7 +136,7 @@ def test_a_run_goes_on_only_if_it_is_still_the_same(tmp_path, change):
         with (gsum.root / "corpus/dossiers/S-010/documents/D-10-03.v2.txt").open("a") as file:
             file.write("More.\n")
     elif change == "prompt":
-        edit_build(gsum.root, "[prompt.map-v1]\nsystem = \"", "[prompt.map-v1]\nsystem = \"Now: ")
+        edit_build(gsum.root, '[prompt.map-v1]\nsystem = "', '[prompt.map-v1]\nsystem = "Now: ')
     elif change == "toolchain":
         edit_build(gsum.root, 'identity = "fake-1"', 'identity = "fake-2"')
     else:
