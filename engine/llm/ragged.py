@@ -25,7 +25,7 @@ _FREE = 16
 """How many unused slots keep their memory."""
 _MOVING_ROPES = ("dynamic", "longrope")  # their frequencies depend on the longest sequence of a pass
 _FOLDED_ROWS = 8
-_PROBED_ROWS = (5, 16, 61)
+_PROBED_ROWS = (5, 12, 16, 61)
 
 
 class Slot:
