@@ -1,7 +1,7 @@
 """Measures how true summaries are, by grammar strength, on both corpora, with the embedded model.
 
     python benchmarks/faithfulness.py                  # four strengths, the final dossiers; writes benchmarks/results
-    python benchmarks/faithfulness.py --strengths literal --dossiers S-030 T-10 --wrong --keep /tmp/answers
+    python benchmarks/faithfulness.py --strengths literal --dossiers S-030 T-10 --wrong --keep answers
 
 A claim is supported if a line that it cites is one that the gold names for exactly that triple. The model must have
 been fetched; gold is read after the last answer and reaches no prompt.
