@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from support.cli import Gsum
+from support.gold import EVAL, labels_of
 from support.workspaces import make_dossier
-from unit.test_audit import EVAL, labels_of
 
 
 @pytest.fixture

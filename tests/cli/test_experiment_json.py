@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli.test_json import check
 from support.cli import fake_toolchain
+from support.documented import check
 from support.experiments import Corpus
 
 from gsum.engine.experiment.page import render

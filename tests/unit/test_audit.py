@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.engine import results, run_build
+from support.gold import EVAL, labels_of
 from support.graphs import make_action
 from support.memory_store import MemoryStore
 from support.products import PRODUCT, readable
@@ -38,44 +39,6 @@ from gsum.store.digests import sha256_hex
 ROOT = Path(__file__).parents[2]
 
 TEXT = "Product P-10-01 delivery: 18 October.\nProduct P-10-01 site: Hall 1.\nOn 23 October we met.\n"
-EVAL = """
-[package.eval]
-rule = "audit"
-targets = "dossier"
-labels = "labels"
-
-[package.eval-baseline]
-rule = "audit"
-targets = "baseline"
-labels = "labels"
-"""
-
-
-def labels_of(root, dossier, *, split="test", leave_out=(), versions=("1", "2")):
-    """Write gold for a dossier of `make_workspace`: two facts a document, read with no code of the product."""
-    documents = []
-    for file in sorted((root / f"corpus/dossiers/{dossier}/documents").glob("*.v1.txt")):
-        name = file.name.removesuffix(".v1.txt")
-        if name in leave_out:
-            continue
-        found = []
-        for version in versions:
-            text = file.with_name(f"{name}.v{version}.txt").read_text()
-            facts = [line.rstrip(".").split(" ", 2)[1:] for line in text.splitlines() if line.startswith("Product ")]
-            found.append(
-                {
-                    "version": version,
-                    "text_sha256": sha256_hex(text.encode()),
-                    "facts": [
-                        {"product": product, "field": rest.split(": ")[0], "value": rest.split(": ")[1]}
-                        for product, rest in facts
-                    ],
-                }
-            )
-        documents.append({"document": name, "versions": found})
-    file = root / f"corpus/labels/{dossier}.json"
-    file.write_text(json.dumps({"schema": 1, "dossier": dossier, "split": split, "documents": documents}))
-    return file
 
 
 @pytest.fixture
