@@ -1,7 +1,7 @@
 """Options, environment and working directory of a command, as one frozen value; every command starts from it.
 
-The only module that reads the environment. It prints nothing and opens nothing, so that `gsum --version` and queries
-load no store.
+The module that reads the environment, but for what `cli.main` needs before any of this is known. It prints nothing and
+opens nothing, so that `gsum --version` and queries load no store.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from gsum.rules.expand import Expansion
 from gsum.rules.expand.rules import EXPANSIONS
 from gsum.rules.gold_files import FileGolds, Golds, gold_snapshot
 from gsum.rules.graph import Action, ActionGraph
-from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, outline, read_survey, survey
+from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, read_survey, survey
 from gsum.rules.labels import Extent, Label, LabelError, Pattern, nearest, parse_pattern, unknown
 from gsum.rules.nearest import suggest
 from gsum.rules.snapshot import Snapshot
@@ -72,20 +72,6 @@ def analyse(
     graph = _closure(actions, tuple(requested))
     check_graph(workspace, graph)
     return graph
-
-
-def all_targets(workspace: Workspace, rules: Mapping[str, Expansion] = EXPANSIONS) -> tuple[str, ...]:
-    """Return the labels of all targets of all packages, in package and dossier order, reading manifests only."""
-    outlines: dict[tuple[str, str], Snapshot] = {}
-    labels: list[str] = []
-    for name, package in workspace.packages.items():
-        for dossier in list_dossiers(workspace, package.sources):
-            pair = (package.sources, dossier)
-            if pair not in outlines:
-                outlines[pair] = outline(workspace, *pair)
-            taken = _with_gold(workspace, name, outlines[pair], None)
-            labels += [action.label for action in _expand(workspace, name, taken, None, rules)]
-    return tuple(labels)
 
 
 def resolve_patterns(

@@ -57,7 +57,7 @@ class Failed(msgspec.Struct, frozen=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code a build ends with when this is its gravest failure."""
+        """The exit code a build ends with when all its failures have this one; different ones make it 1."""
         return _EXIT_CODES.get(self.reason, ExitCode.ACTION_FAILED)
 
 

@@ -126,8 +126,10 @@ def test_unusual_but_valid_documents_are_accepted(gsum, text):
     ],
 )
 def test_a_label_that_matches_nothing_is_answered_with_the_nearest(gsum, pattern, hint):
-    assert hint in refused(gsum, ExitCode.USAGE, "", "build", pattern)
-    refused(gsum, ExitCode.USAGE, "", "show", pattern)
+    built = refused(gsum, ExitCode.USAGE, hint, "build", pattern)
+    assert pattern in built
+    shown = refused(gsum, ExitCode.USAGE, "error: ", "show", pattern)
+    assert "hint: " in shown
 
 
 def test_many_targets_cannot_be_shown_at_once(gsum):
@@ -193,7 +195,9 @@ def test_a_store_that_may_not_be_written_can_be_read_and_not_built_into():
 
 def test_a_store_where_a_file_is_in_the_way(gsum, tmp_path):
     (tmp_path / "file").write_text("")
-    refused(gsum, ExitCode.STORE, "", "build", "//dossier:S-1", "--store", str(tmp_path / "file"))
+    said = refused(gsum, ExitCode.STORE, "the store", "build", "//dossier:S-1", "--store", str(tmp_path / "file"))
+    assert "File exists" in said
+    assert (tmp_path / "file").read_text() == ""
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
