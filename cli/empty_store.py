@@ -103,6 +103,10 @@ class EmptyStore:
         """Return nothing."""
         return []
 
+    def events_holding(self, invocation: str, part: bytes) -> list[bytes]:
+        """Return nothing."""
+        return []
+
     def last_events(self, invocation: str) -> list[bytes]:
         """Return nothing."""
         return []

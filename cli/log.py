@@ -117,8 +117,8 @@ def _counts(record: InvocationRecord) -> str:
     if record.status is not InvocationStatus.RUNNING:
         counts.append(f"{record.cached} cached")
     for name in _COUNTS:
-        if labels := record.lists.get(name):
-            counts.append(f"{len(labels)} {name.replace('_', ' ')}")
+        if number := record.count(name):
+            counts.append(f"{number} {name.replace('_', ' ')}")
     if record.seconds is not None:
         counts += [counted(record.new_tokens, "token"), duration(record.seconds)]
     return ", ".join(counts)
@@ -126,9 +126,9 @@ def _counts(record: InvocationRecord) -> str:
 
 def _summary(record: InvocationRecord) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(record)
-    del document["schema"]
-    lists = document.pop("lists")
-    return {**document, **{name: list(lists.get(name, ())) for name in ("recomputed", *_COUNTS, "invalid")}}
+    for name in ("schema", "runs", "lists"):
+        del document[name]
+    return {**document, **{name: list(record.labels(name)) for name in ("recomputed", *_COUNTS, "invalid")}}
 
 
 def _detail(record: InvocationRecord, events: list[AnyEvent]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import msgspec
 from gsum.engine.clock import Clock
 from gsum.engine.events import Difference
 from gsum.engine.standing import Cached
+from gsum.store.label_runs import pack_labels
 from gsum.store.records import InvocationRecord, InvocationStatus
 from gsum.store.version import VERSION
 
@@ -76,6 +77,6 @@ def closed(record: InvocationRecord, report: BuildReport) -> InvocationRecord:
         exit_code=report.exit_code,
         seconds=report.seconds,
         cached=len(report.cached),
-        lists={name: getattr(report, name) for name in REPORT_LISTS},
+        runs={name: pack_labels(getattr(report, name)) for name in REPORT_LISTS},
         new_tokens=report.new_tokens,
     )

@@ -97,6 +97,9 @@ class Journal(Protocol):
     def events(self, invocation: str) -> list[bytes]:
         """Return an invocation's events in order."""
 
+    def events_holding(self, invocation: str, part: bytes) -> list[bytes]:
+        """Return those of an invocation's encoded events that hold `part`, in order."""
+
     def last_events(self, invocation: str) -> list[bytes]:
         """Return the events of the last append, without reading those before."""
 

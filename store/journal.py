@@ -100,6 +100,15 @@ class LocalJournal:
         sql = "SELECT CAST(events AS BLOB) FROM event WHERE invocation = ? ORDER BY number"
         return self._events(sql, invocation)
 
+    def events_holding(self, invocation: str, part: bytes) -> list[bytes]:
+        """Return those of an invocation's events that hold `part`, in order; of the others nothing is decoded.
+
+        Raises:
+            StoreDamaged: if they can't be decoded.
+        """
+        sql = "SELECT CAST(events AS BLOB) FROM event WHERE invocation = ? ORDER BY number"
+        return [event for event in self._events(sql, invocation, part) if part in event]
+
     def last_events(self, invocation: str) -> list[bytes]:
         """Return the events of the last append, without reading those before.
 
@@ -123,10 +132,11 @@ class LocalJournal:
         rows = self._db.query(sql, (max(limit, 0),))
         return [self._decoded(_RECORDS, data, f"the record of invocation `{name}`") for name, data in rows]
 
-    def _events(self, sql: str, invocation: str) -> list[bytes]:
+    def _events(self, sql: str, invocation: str, part: bytes = b"") -> list[bytes]:
         what = f"the events of invocation `{invocation}`"
         rows = self._db.query(sql, (invocation,))
-        return [event for (data,) in rows for event in self._decoded(_EVENTS, data, what)]
+        wanted = (data for (data,) in rows if data is None or part in data)
+        return [event for data in wanted for event in self._decoded(_EVENTS, data, what)]
 
     def _decoded(self, decoder: _Decoder[T], data: bytes | None, what: str) -> T:
         try:

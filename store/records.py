@@ -10,11 +10,13 @@ import enum
 import msgspec
 
 from gsum.store.digests import Digest, Key
+from gsum.store.label_runs import LabelRun, count_labels, unpack_labels
 
 GENERATION_SCHEMA = 1
 OBSERVATION_SCHEMA = 1
 ENTRY_SCHEMA = 1
-INVOCATION_SCHEMA = 1
+INVOCATION_SCHEMA = 2
+"""2: labels in runs; a record of schema 1, which has them in full, is still read."""
 
 
 class StopReason(enum.Enum):
@@ -114,7 +116,17 @@ class InvocationRecord(msgspec.Struct, frozen=True):
     seconds: float | None = None
     targets: int = 0
     cached: int = 0
-    lists: dict[str, tuple[str, ...]] = {}
+    runs: dict[str, tuple[LabelRun, ...]] = {}
     """Labels by outcome: recomputed, generated, cut_off, ineligible, pure, failed, skipped, invalid."""
     new_tokens: int = 0
+    lists: dict[str, tuple[str, ...]] = {}
+    """The same as schema 1 kept them."""
     schema: int = INVOCATION_SCHEMA
+
+    def labels(self, outcome: str) -> tuple[str, ...]:
+        """Return the labels of an outcome, in order."""
+        return self.lists.get(outcome, ()) or unpack_labels(self.runs.get(outcome, ()))
+
+    def count(self, outcome: str) -> int:
+        """Return how many labels an outcome has, without making them."""
+        return len(self.lists.get(outcome, ())) or count_labels(self.runs.get(outcome, ()))

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gsum.engine.events import ActionCached, ActionFailed, ActionFinished, ActionSkipped, AnyEvent, decode_event
+from gsum.engine.events import ActionCached, ActionFailed, ActionFinished, ActionSkipped
 from gsum.engine.explain.causes import Reader
 from gsum.engine.explain.compare import Comparison
 from gsum.engine.explain.model import Cause, CauseKind, Explanation, Verdict
-from gsum.engine.explain.past import NoInvocation, own_invocations, pick_invocation
+from gsum.engine.explain.past import NoInvocation, group_events, own_invocations, pick_invocation
 from gsum.engine.explain.reading import stored_record
 from gsum.engine.explain.records import Records
 from gsum.store.api import Store
@@ -54,9 +54,8 @@ def _known(store: Store, builds: Sequence[InvocationRecord], record: InvocationR
     for other in builds:
         reached = reached or other.id == record.id
         if reached and other.toolchain == record.toolchain:
-            for name, key in _keys(store, other).items():
-                if name.rpartition("/")[0] == group:
-                    found.setdefault(name, key)
+            for name, key in _keys(store, other, group).items():
+                found.setdefault(name, key)
             if label in found:
                 return found
     facts = {"invocation": record.id, "asked for": " ".join(record.patterns)}
@@ -64,13 +63,15 @@ def _known(store: Store, builds: Sequence[InvocationRecord], record: InvocationR
     raise NoInvocation(f"`{label}` was not built until then", facts=facts, hint=hint)
 
 
-def _keys(store: Store, record: InvocationRecord) -> dict[str, Key]:
+def _keys(store: Store, record: InvocationRecord, group: str) -> dict[str, Key]:
+    """Return the keys of a dossier's targets as a build's events tell; where they can't be read, none."""
     try:
-        events: Sequence[AnyEvent] = [decode_event(data) for data in store.events(record.id)]
+        events = group_events(store, record.id, group)
     except (StoreError, msgspec.MsgspecError):
         return {}
     kinds = ActionCached | ActionFinished | ActionFailed | ActionSkipped
-    return {event.label: event.key for event in events if isinstance(event, kinds)}
+    keyed = [event for event in events if isinstance(event, kinds)]
+    return {event.label: event.key for event in keyed if event.label.rpartition("/")[0] == group}
 
 
 def _labels(keys: Mapping[str, Key]) -> dict[Key, str]:

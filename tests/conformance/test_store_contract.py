@@ -277,6 +277,17 @@ def test_the_last_append_is_read_alone(store_factory):
     assert store.last_events("unknown") == []
 
 
+def test_events_that_hold_some_bytes_are_read_in_order_and_no_others(store_factory):
+    store = store_factory.open()
+    store.append_events("a", [b"x//d:1/root", b"y//d:2/root", b"y//d:1/leaf"])
+    store.append_events("a", [b"x", b"//d:", b"1/"])
+    store.append_events("a", [b"z//d:1/root"])
+    store.append_events("b", [b"of another build //d:1/"])
+    assert store_factory.open().events_holding("a", b"//d:1/") == [b"x//d:1/root", b"y//d:1/leaf", b"z//d:1/root"]
+    assert store.events_holding("a", b"//d:3/") == []
+    assert store.events_holding("unknown", b"") == []
+
+
 class Stop(BaseException):
     """Ends a block as an interrupt does."""
 

@@ -128,6 +128,9 @@ class MemoryStore:
     def events(self, invocation: str) -> list[bytes]:
         return list(self.logged.get(invocation, []))
 
+    def events_holding(self, invocation: str, part: bytes) -> list[bytes]:
+        return [event for event in self.logged.get(invocation, []) if part in event]
+
     def last_events(self, invocation: str) -> list[bytes]:
         return list(self.last_logged.get(invocation, []))
 

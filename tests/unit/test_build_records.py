@@ -134,7 +134,7 @@ def test_the_journal_holds_the_events_and_the_record(root, store):
     assert kept == built.events
     (record,) = store.invocations(5)
     assert record.id == built.report.invocation
-    assert record.lists["generated"] == built.report.generated
+    assert record.labels("generated") == built.report.generated
     assert record.status is InvocationStatus.OK
     assert record.new_tokens == built.report.new_tokens > 0
 
