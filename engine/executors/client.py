@@ -9,12 +9,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from gsum.engine.executors.process import MAX_LINE_BYTES, ChildProcess, OversizedLine
+from gsum.engine.executors.channel import MAX_LINE_BYTES, Channel, OversizedLine
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Outcome
 from gsum.store.digests import Key
 
@@ -57,8 +56,8 @@ class Dialect(Protocol):
     def start_seconds(self) -> int:
         """How long the program may take to answer its greeting."""
 
-    def launch(self) -> tuple[Sequence[str], Mapping[str, str] | None, Path]:
-        """Return arguments, environment (None: inherited) and working directory."""
+    def open(self) -> Channel:
+        """Start the program, or find it running. Raises OSError."""
 
     def missing(self, error: OSError) -> Refusal:
         """Explain why the program could not be started."""
@@ -101,7 +100,7 @@ class LineExecutor:
         self._queue: deque[ExecRequest] = deque()
         self._flying: dict[Key, _Flight] = {}
         self._done: list[Outcome] = []
-        self._child: ChildProcess | None = None
+        self._child: Channel | None = None
         self._greeted = False
         self._clock = 0.0  # when the program was started or last said something
         self._crashes = 0
@@ -119,8 +118,22 @@ class LineExecutor:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running program."""
+        """The process id of the running program, once it is known."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a program, starting or at work."""
+        return self._child is not None
+
+    @property
+    def load(self) -> int:
+        """How many requests have no outcome yet."""
+        return len(self._queue) + len(self._flying)
+
+    def fileno(self) -> int | None:
+        """Return what turns readable when the program has something to say, null while there is none."""
+        return None if self._child is None else self._child.fileno()
 
     def submit(self, requests: Sequence[ExecRequest]) -> None:
         """Queue requests; the first starts the program."""
@@ -183,7 +196,7 @@ class LineExecutor:
             else:
                 return
 
-    def _send(self, child: ChildProcess, request: ExecRequest) -> None:
+    def _send(self, child: Channel, request: ExecRequest) -> None:
         now = time.monotonic()
         if not self._flying:
             self._clock = now
@@ -195,9 +208,8 @@ class LineExecutor:
         if isinstance(greeting, Refusal):
             self._refusal = greeting
             return
-        argv, env, cwd = self._dialect.launch()
         try:
-            self._child = ChildProcess(argv, env=env, cwd=cwd)
+            self._child = self._dialect.open()
         except OSError as error:
             self._refusal = self._dialect.missing(error)
             return
@@ -206,7 +218,7 @@ class LineExecutor:
         if greeting is not None:
             self._child.send(greeting)
 
-    def _step(self, child: ChildProcess, until: float | None) -> None:
+    def _step(self, child: Channel, until: float | None) -> None:
         """Wait for one event of the program, but not past `until` nor the deadline of the exchange."""
         now = time.monotonic()
         deadline = self._deadline()
@@ -252,7 +264,7 @@ class LineExecutor:
         self._done.extend(Failed(request.key, reason, message, facts, hint) for request in self._wanted())
         self._flying.clear()
 
-    def _crashed(self, child: ChildProcess) -> None:
+    def _crashed(self, child: Channel) -> None:
         how = child.end()
         facts = {"ended": how, **_stderr_fact(child)}
         hint = "the system may have run out of memory" if "SIGKILL" in how else None
@@ -260,14 +272,14 @@ class LineExecutor:
         self._count_crash(FailureReason.CRASH, facts)
         self._fail(FailureReason.CRASH, f"{self._dialect.name} ended without an answer", facts, hint)
 
-    def _broken(self, child: ChildProcess, what: str) -> None:
+    def _broken(self, child: Channel, what: str) -> None:
         child.kill()
         self._child = None
         facts = {"answer": what, **_stderr_fact(child)}
         self._count_crash(FailureReason.PROTOCOL, facts)
         self._fail(FailureReason.PROTOCOL, f"{self._dialect.name} broke the protocol", facts)
 
-    def _timed_out(self, child: ChildProcess) -> None:
+    def _timed_out(self, child: Channel) -> None:
         """Fail the requests whose time is over; the program lives on if it can give them up and does so soon."""
         now = time.monotonic()
         late = [flight for flight in self._flying.values() if flight.until <= now]
@@ -300,11 +312,11 @@ class LineExecutor:
 
     def _drop_child(self) -> None:
         if self._child is not None:
-            self._child.kill()
+            self._child.leave()
             self._child = None
         self._flying.clear()
 
 
-def _stderr_fact(child: ChildProcess) -> dict[str, str]:
+def _stderr_fact(child: Channel) -> dict[str, str]:
     tail = child.stderr_tail()
     return {"stderr": tail} if tail else {}

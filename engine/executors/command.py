@@ -7,13 +7,15 @@ Request line: {"protocol":1,"key":str,"messages":[{"role":str,"content":str}…]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from gsum.engine.executors.channel import Channel
 from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
+from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
 from gsum.rules.config import CommandToolchain
 from gsum.store.digests import Key
@@ -66,9 +68,9 @@ class CommandDialect:
         """The program's name in messages."""
         return f"`{self._toolchain.command[0]}`"
 
-    def launch(self) -> tuple[Sequence[str], Mapping[str, str] | None, Path]:
+    def open(self) -> Channel:
         """The declared arguments, the inherited environment, the workspace as working directory."""
-        return self._toolchain.command, None, self._root
+        return ChildProcess(self._toolchain.command, env=None, cwd=self._root)
 
     def missing(self, error: OSError) -> Refusal:
         """The program is not there, or may not be run."""

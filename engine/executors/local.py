@@ -13,7 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from gsum.engine.executors.channel import Channel
 from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
+from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
 from gsum.engine.llm.schemes import SCHEMES, SINGLE
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, locate_model
@@ -83,6 +85,11 @@ class LocalDialect:
         argv = [sys.executable, "-P", "-m", "gsum.engine.llm.worker"]
         passed = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
         return argv, {"PATH": os.defpath, **passed, **_FIXED, **numerics_environment(self._numerics)}, self._root
+
+    def open(self) -> Channel:
+        """Start a worker that nobody else knows of, and that ends with its input."""
+        argv, env, cwd = self.launch()
+        return ChildProcess(argv, env=env, cwd=cwd)
 
     def missing(self, error: OSError) -> Refusal:
         """The interpreter could not be started."""

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
+from gsum.engine.executors.channel import Lines
+
 STDERR_LINES = 20
 _STDERR_WIDTH = 400
 _CHUNK = 1 << 20
@@ -30,10 +31,6 @@ class _End(enum.Enum):
 
     EMPTY = "empty"
     CLOSED = "closed"
-
-
-class OversizedLine(Exception):
-    """The child wrote a line longer than `MAX_LINE_BYTES`."""
 
 
 class ChildProcess:
@@ -53,8 +50,7 @@ class ChildProcess:
         )
         self._stdin, self._stdout, self._stderr = _pipes(self._popen)
         self._outgoing = bytearray()
-        self._incoming = bytearray()
-        self._scanned = 0
+        self._incoming = Lines()
         self._stderr_rest = b""
         self._stderr_tail: deque[str] = deque(maxlen=STDERR_LINES)
         self._selector = selectors.DefaultSelector()
@@ -87,7 +83,7 @@ class ChildProcess:
         if not self.ended:
             for key, _ in self._selector.select(timeout):
                 self._serve(key.fileobj)
-        return self._lines()
+        return self._incoming.complete()
 
     def kill(self) -> None:
         """Kill the program with all of its process group, and reap it."""
@@ -95,6 +91,14 @@ class ChildProcess:
             os.killpg(self._popen.pid, signal.SIGKILL)
         self._popen.wait()
         self._release()
+
+    def leave(self) -> None:
+        """Want nothing more of the program, now: nobody else does."""
+        self.kill()
+
+    def fileno(self) -> int:
+        """Return what turns readable when `poll` has something to do."""
+        return self._selector.fileno()
 
     def finish(self, seconds: float) -> None:
         """Close its input, give it `seconds` to end by itself, then kill what is left of its group."""
@@ -154,7 +158,7 @@ class ChildProcess:
             return _End.EMPTY
         except OSError:
             return _End.CLOSED
-        self._incoming += data
+        self._incoming.take(data)
         return None if data else _End.CLOSED
 
     def _read_stderr(self) -> None:
@@ -184,18 +188,6 @@ class ChildProcess:
             self._selector.register(self._stdin, selectors.EVENT_WRITE)
         elif not self._outgoing and registered:
             self._selector.unregister(self._stdin)
-
-    def _lines(self) -> list[bytes]:
-        cut = self._incoming.rfind(b"\n", self._scanned)
-        self._scanned = len(self._incoming)
-        lines: list[bytes] = []
-        if cut >= 0:
-            lines = bytes(self._incoming[:cut]).split(b"\n")
-            del self._incoming[: cut + 1]
-            self._scanned = len(self._incoming)
-        if len(self._incoming) > MAX_LINE_BYTES or any(len(line) > MAX_LINE_BYTES for line in lines):
-            raise OversizedLine
-        return lines
 
     def _release(self) -> None:
         if self._released:
