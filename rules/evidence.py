@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from gsum.rules.documents import Evidence, lines
+from gsum.rules.documents import Evidence, Line, lines
 from gsum.rules.snapshot import Scope
 from gsum.store.digests import Digest, blob_digest, sha256_hex
 from gsum.store.errors import ExitCode, GsumError
@@ -47,6 +48,7 @@ def _is_escaped(char: str) -> bool:
     return char in _RESERVED or char.isspace() or unicodedata.category(char) in ("Cc", "Cs")
 
 
+@functools.lru_cache(maxsize=1024)
 def escape(name: str) -> str:
     """Percent-escape `%`, `@`, `:`, whitespace and control characters of a document id or version."""
     if not any(map(_is_escaped, name)):
@@ -86,8 +88,8 @@ def parse_evidence_id(text: str) -> Citation:
     )
 
 
-def catalogue(scope: Scope, text: str) -> tuple[Evidence, ...]:
-    """Return one evidence record for each non-empty line of a readable document, in line order.
+def catalogue(scope: Scope, text: str, chosen: Iterable[Line] | None = None) -> tuple[Evidence, ...]:
+    """Return one evidence record for each non-empty line of a readable document, or for those `chosen`, in order.
 
     Raises:
         ValueError: if the scope is not readable; its text must not be here then.
@@ -106,7 +108,7 @@ def catalogue(scope: Scope, text: str) -> tuple[Evidence, ...]:
             quote=line.text,
             text_sha256=text_sha256,
         )
-        for line in lines(text)
+        for line in (lines(text) if chosen is None else chosen)
     )
 
 

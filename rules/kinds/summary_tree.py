@@ -77,9 +77,10 @@ def _resolve_leaf(scope: Scope, inputs: Inputs, generation: Generation) -> Resul
     diagnostic = parsed.diagnostic or _leaf_violation(inputs.schema, _terms(inputs).strength, parsed, numbered)
     if diagnostic is not None:
         return resolving.invalid(diagnostic, parsed.repairs)
-    records = catalogue(scope, text)
-    claims = [Claim(raw.values, tuple(records[number - 1].id for number in raw.evidence)) for raw in parsed.claims]
-    return resolving.finished(claims, {record.id: record for record in records}, (), parsed.repairs)
+    cited = sorted({number for raw in parsed.claims for number in raw.evidence})
+    records = dict(zip(cited, catalogue(scope, text, (numbered[number - 1] for number in cited)), strict=True))
+    claims = [Claim(raw.values, tuple(records[number].id for number in raw.evidence)) for raw in parsed.claims]
+    return resolving.finished(claims, {record.id: record for record in records.values()}, (), parsed.repairs)
 
 
 def _resolve_reduction(inputs: Inputs, generation: Generation) -> Result:
