@@ -18,6 +18,7 @@ from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.ingest import Digests, Survey, has_dossier, list_dossiers, read_survey, survey
 from gsum.rules.labels import Extent, Label, LabelError, Pattern, nearest, parse_pattern, unknown
 from gsum.rules.nearest import suggest
+from gsum.rules.places import Places
 from gsum.rules.snapshot import Snapshot
 from gsum.rules.toml import DeclarationError
 from gsum.rules.visibility import audited, check_graph, check_package
@@ -172,12 +173,12 @@ def _snapshots(
     workspace: Workspace, selections: tuple[Selection, ...], principal: str, digests: Digests | None
 ) -> dict[tuple[str, str], Snapshot]:
     """Survey every dossier before a document of any is opened, then read them."""
-    audit = audited(workspace)
+    places = Places(workspace)
     surveys: dict[tuple[str, str], Survey] = {}
     for selection in selections:
         pair = (workspace.packages[selection.package].sources, selection.dossier)
         if pair not in surveys:
-            surveys[pair] = survey(workspace, *pair, principal, audit)
+            surveys[pair] = survey(workspace, *pair, principal, places)
     return {pair: read_survey(workspace, surveyed, digests) for pair, surveyed in surveys.items()}
 
 

@@ -18,9 +18,9 @@ from gsum.rules.config import Workspace
 from gsum.rules.files import decode_text, read_bytes, read_document, unreadable
 from gsum.rules.labels import NAME, document_label
 from gsum.rules.manifest import MANIFEST, Document, Dossier, parse_manifest, plain_dossier
+from gsum.rules.places import Places
 from gsum.rules.snapshot import Scope, Snapshot
 from gsum.rules.toml import DeclarationError, TomlText
-from gsum.rules.visibility import Audited, audited, check_path
 from gsum.store.digests import Digest, blob_digest
 from gsum.store.errors import ExitCode, GsumError
 
@@ -87,10 +87,9 @@ def list_dossiers(workspace: Workspace, source: str) -> tuple[str, ...]:
     """
     declared = workspace.sources[source]
     try:
-        entries = sorted(Path(workspace.root, declared.path).iterdir(), key=lambda entry: entry.name)
+        names = sorted(_listed(f"{workspace.root}/{declared.path}", folders=True))
     except OSError as error:
         raise unreadable(f"the folder of source `{source}` can't be listed", declared.path, error) from None
-    names = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     for name in names:
         if not _fit(name):
             shown = ascii(name)[1:-1] if not name.isprintable() else name
@@ -107,27 +106,25 @@ def has_dossier(workspace: Workspace, source: str, dossier: str) -> bool:
     return _fit(dossier) and os.path.isdir(Path(workspace.root, workspace.sources[source].path, dossier))  # noqa: PTH112 - no error on long names
 
 
-def load_dossier(workspace: Workspace, source: str, dossier: str, audit: Audited | None = None) -> Dossier:
+def load_dossier(workspace: Workspace, source: str, dossier: str, places: Places | None = None) -> Dossier:
     """Read a dossier's manifest, or list its plain folder.
 
     Raises:
         DeclarationError: if the manifest is wrong or the folder has no documents.
         VisibilityError: if the folder or the manifest is a link into an audit source.
     """
-    audit = audited(workspace) if audit is None else audit
+    places = Places(workspace) if places is None else places
     folder = paths.join(workspace.sources[source].path, dossier)
     manifest = paths.join(folder, MANIFEST)
     for path in (folder, manifest):
-        real = paths.real_path(workspace.root, path)
-        _check_place(real, (f"//{source}:{dossier}", path), paths.real_path(workspace.root, ""), audit)
-    if os.path.lexists(Path(workspace.root, manifest)):  # a dangling link is an error, never a plain folder
+        places.check(path, f"//{source}:{dossier}")
+    if os.path.lexists(f"{workspace.root}/{manifest}"):  # a dangling link is an error, never a plain folder
         data = read_bytes(workspace.root, manifest, MANIFEST_MAX_BYTES, "manifest")
         return parse_manifest(TomlText(manifest, decode_text(data, manifest, "manifest")), source, dossier)
     try:
-        entries = list(Path(workspace.root, folder).iterdir())
+        files = tuple(_listed(f"{workspace.root}/{folder}", folders=False))
     except OSError as error:
         raise unreadable(f"dossier `{dossier}` can't be listed", folder, error) from None
-    files = tuple(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
     if not files:
         raise DeclarationError(
             f"dossier `{dossier}` has no documents", facts={"folder": folder}, hint=f"add files or a `{MANIFEST}`"
@@ -142,16 +139,16 @@ def load_dossier(workspace: Workspace, source: str, dossier: str, audit: Audited
     return plain_dossier(source, dossier, files)
 
 
-def survey(workspace: Workspace, source: str, dossier: str, principal: str, audit: Audited | None = None) -> Survey:
+def survey(workspace: Workspace, source: str, dossier: str, principal: str, places: Places | None = None) -> Survey:
     """Load a dossier for a principal and check the path of each readable document; open none.
 
     Raises:
         DeclarationError: on a bad manifest, or a readable document that is missing, no regular file or elsewhere.
-        VisibilityError: if a readable document is a link into an audit source.
+        VisibilityError: if a readable document is a link into an audit source, or a hard link of a file there.
     """
-    audit = audited(workspace) if audit is None else audit
-    loaded = load_dossier(workspace, source, dossier, audit)
-    surveyor = _Surveyor(workspace, loaded, principal, audit)
+    places = Places(workspace) if places is None else places
+    loaded = load_dossier(workspace, source, dossier, places)
+    surveyor = _Surveyor(workspace, loaded, principal, places)
     rows = tuple(surveyor.survey(number, document) for number, document in enumerate(loaded.documents))
     return Survey(source, dossier, loaded.title, principal, rows)
 
@@ -199,8 +196,7 @@ def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[byt
     label = str(document_label(taken.source, taken.dossier, document))
     hint = "build again: the snapshot is taken anew"
     try:
-        real = paths.real_path(workspace.root, path)
-        _check_place(real, (label, path), paths.real_path(workspace.root, ""), audited(workspace))
+        Places(workspace).check(path, label)
         data, text = read_document(workspace.root, path, workspace.sources[taken.source].max_bytes)
     except DeclarationError as error:
         facts = {"file": path, "now": error.message}
@@ -213,14 +209,12 @@ def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[byt
 class _Surveyor:
     """Surveys the documents of one dossier, looking at the place, kind and size of readable files alone."""
 
-    def __init__(self, workspace: Workspace, dossier: Dossier, principal: str, audit: Audited) -> None:
+    def __init__(self, workspace: Workspace, dossier: Dossier, principal: str, places: Places) -> None:
         self._dossier = dossier
         self._principal = principal
-        self._audit = audit
+        self._places = places
         self._source = workspace.sources[dossier.source]
         self._folder = paths.join(self._source.path, dossier.name)
-        self._root = paths.real_path(workspace.root, "")
-        self._resolver = paths.Resolver(workspace.root)
 
     def survey(self, number: int, document: Document) -> Surveyed:
         """Return a document's rights and, only if it is readable, its version and path."""
@@ -238,8 +232,7 @@ class _Surveyor:
         """Return what is wrong with a readable document's file, and what helps against it."""
         label = str(document_label(self._dossier.source, self._dossier.name, document.id))
         try:
-            real, status = self._resolver.resolve(path)
-            _check_place(real, (label, path), self._root, self._audit)
+            status = self._places.look(path, label)
         except DeclarationError:
             return "leads outside the workspace", "keep it inside"
         except FileNotFoundError:
@@ -265,12 +258,16 @@ def _bad_file(
     return dossier.manifest.error(message, at, hint=f"{remedy}, correct its path here, or withdraw the document")
 
 
-def _check_place(real: str, chain: tuple[str, ...], root: str, audit: Audited) -> None:
-    """Refuse a real path in an audit source or outside the (real) root; `chain` says how it is reached."""
-    check_path(chain, real, audit)
-    if not paths.inside(real, root):
-        hint = "keep sources inside the workspace"
-        raise DeclarationError(f"`{chain[-1]}` leads outside the workspace", facts={"path": chain[-1]}, hint=hint)
+def _listed(folder: str, *, folders: bool) -> list[str]:
+    """Return the names of a folder's subfolders, or of its files: links followed, hidden ones skipped."""
+    follow, plain = (os.path.isdir, os.DirEntry.is_dir) if folders else (os.path.isfile, os.DirEntry.is_file)
+    with os.scandir(folder) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if not entry.name.startswith(".")
+            and (follow(entry.path) if entry.is_symlink() else plain(entry, follow_symlinks=False))
+        ]
 
 
 def _fit(name: str) -> bool:

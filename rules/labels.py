@@ -22,6 +22,7 @@ PACKAGE_SEGMENT = re.compile(r"(?!\.+$)[A-Za-z0-9._-]+")
 NAME = re.compile(r"""(?!\.)[^\s/:()+^,'"`*\x00-\x1f\x7f-\x9f]+""")
 """Names of dossiers: any script, but nothing that labels, patterns or queries give a meaning."""
 
+_UNFIT_IN_LABEL = re.compile(r"[%\s/\x00-\x1f\x7f-\x9f]")
 _ROOT = "root"
 
 
@@ -133,9 +134,9 @@ def parse_pattern(text: str) -> Pattern:
 
 def document_label(source: str, dossier: str, document: str) -> Label:
     """Return the node label of a document; what a label can't hold in its id is percent-escaped."""
-    escaped = re.sub(
-        r"[%\s/\x00-\x1f\x7f-\x9f]", lambda match: "".join(f"%{b:02X}" for b in match[0].encode()), document
-    )
+    escaped = document
+    if _UNFIT_IN_LABEL.search(document):
+        escaped = _UNFIT_IN_LABEL.sub(lambda match: "".join(f"%{b:02X}" for b in match[0].encode()), document)
     return Label(source, dossier, "%2E%2E%2E" if escaped == "..." else escaped)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -23,7 +24,15 @@ def refusal(path: str) -> str | None:
 
 def join(folder: str, path: str) -> str:
     """Return a declared path, taken from a folder, as a normal path relative to the workspace root."""
-    return str(PurePosixPath(folder) / path)
+    if "/" in path or path in ("", "."):
+        return str(PurePosixPath(folder) / path)
+    base = _normal(folder)
+    return path if base == "." else f"{base}/{path}"
+
+
+@lru_cache(maxsize=256)
+def _normal(folder: str) -> str:
+    return str(PurePosixPath(folder))
 
 
 def resolve(root: str | Path, path: str) -> Path:
@@ -51,7 +60,12 @@ class Resolver:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._folders: dict[str, str] = {}
+        self._folders: dict[str, str] = {"": real_path(root, "")}
+
+    @property
+    def root(self) -> str:
+        """The real path of the root."""
+        return self._folders[""]
 
     def resolve(self, path: str) -> tuple[str, os.stat_result]:
         """Return the real path of a file relative to the root, and the status of what stands there.
@@ -59,12 +73,28 @@ class Resolver:
         Raises:
             OSError: if nothing stands there.
         """
-        folder, name = os.path.split(path)
-        if folder not in self._folders:
-            self._folders[folder] = real_path(self._root, folder)
-        real = os.path.join(self._folders[folder], name)  # noqa: PTH118 - strings, for speed
+        real = self._below_folder(path)
         status = os.lstat(real)
         if not stat.S_ISLNK(status.st_mode):
             return real, status
         real = os.path.realpath(real)
-        return real, os.stat(real)  # noqa: PTH116 - as above
+        return real, os.stat(real)  # noqa: PTH116 - strings, for speed
+
+    def real(self, path: str) -> str:
+        """Return the real path of what stands at a path relative to the root, or would stand there."""
+        try:
+            return self.resolve(path)[0]
+        except FileNotFoundError:
+            real = self._below_folder(path)
+            return os.path.realpath(real) if os.path.islink(real) else real  # noqa: PTH114 - as above
+        except OSError:
+            return real_path(self._root, path)
+
+    def _below_folder(self, path: str) -> str:
+        """Return a path with its folder resolved."""
+        folder, _, name = path.rpartition("/")
+        if name in ("", ".", "..") or path.startswith("/"):
+            return real_path(self._root, path)
+        if folder not in self._folders:
+            self._folders[folder] = self.real(folder)
+        return os.path.join(self._folders[folder], name)  # noqa: PTH118 - as above

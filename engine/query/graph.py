@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gsum.rules.config import Workspace
 from gsum.rules.graph import Action, ActionGraph
@@ -57,8 +57,9 @@ class TargetGraph:
         self.labels: tuple[str, ...] = tuple(sorted(kinds))
         self.numbers: dict[str, int] = {label: number for number, label in enumerate(self.labels)}
         self.kinds: tuple[str, ...] = tuple(kinds[label] for label in self.labels)
+        number = self.numbers.__getitem__
         self.deps: tuple[tuple[int, ...], ...] = tuple(
-            tuple(dict.fromkeys(self.numbers[other] for other in edges.get(label, ()))) for label in self.labels
+            tuple(dict.fromkeys(map(number, edges.get(label, ())))) for label in self.labels
         )
 
     @cached_property
@@ -104,11 +105,13 @@ def target_graph(
         kinds |= {input_label(kind, name): kind for name in names}
     for label, action in graph.actions.items():
         kinds[label] = action.kind.value
-        edges[label] = [*action.children, *_inputs(action)]
+        edges[label] = below = list(action.children)
         if action.scope is not None:
             document = document_of(action)
             kinds[document] = DOCUMENT
             leaves[document] = action
+            below.append(document)
+        below += _declared(action.prompt, action.schema, action.toolchain)
 
     def attributes(label: str) -> Attributes:
         if label in graph.actions:
@@ -149,7 +152,8 @@ def document_of(action: Action) -> str:
     return str(document_label(action.source, action.dossier, action.scope.id))
 
 
-def _inputs(action: Action) -> list[str]:
-    found = [] if action.scope is None else [document_of(action)]
-    named = ((PROMPT, action.prompt), (SCHEMA, action.schema), (TOOLCHAIN, action.toolchain))
-    return found + [input_label(kind, name) for kind, name in named if name is not None]
+@lru_cache(maxsize=256)
+def _declared(prompt: str | None, schema: str, toolchain: str | None) -> tuple[str, ...]:
+    """Return the labels of what many actions refer to by name."""
+    named = ((PROMPT, prompt), (SCHEMA, schema), (TOOLCHAIN, toolchain))
+    return tuple(input_label(kind, name) for kind, name in named if name is not None)

@@ -94,6 +94,31 @@ def test_a_plain_file_may_not_link_into_an_audit_source(root):
     _refused(root, "//dossier:plain", "//corpus:plain/x → corpus/dossiers/plain/x → //labels")
 
 
+@pytest.mark.parametrize("name", ["documents/gold.txt", "documents/D-01.v1.txt"])
+def test_a_readable_document_may_not_be_a_hard_link_of_gold(root, name):
+    file = root / "corpus/dossiers/S-2" / name
+    file.unlink(missing_ok=True)
+    file.hardlink_to(root / "corpus/labels/S-1.json")
+    edit_manifest(root, "S-2", "documents/D-01.v1.txt", name)
+    _refused(root, "//dossier:...", f"//corpus:S-2/D-01 → corpus/dossiers/S-2/{name} → //labels")
+    set_reader(root, "S-2", "D-01", granted=False, revision=2)
+    assert analyse(load_workspace(root), ["//dossier:..."], READER)
+
+
+def test_a_manifest_may_not_be_a_hard_link_of_gold(root):
+    file = root / "corpus/dossiers/S-2/dossier.toml"
+    (root / "corpus/labels/below").mkdir()
+    (root / "corpus/labels/below/x").hardlink_to(file)
+    _refused(root, "//dossier:S-2", "//corpus:S-2 → corpus/dossiers/S-2/dossier.toml → //labels")
+
+
+def test_documents_that_share_a_file_that_is_no_gold_are_fine(root):
+    folder = root / "corpus/dossiers/S-2/documents"
+    (folder / "again.txt").hardlink_to(folder / "D-01.v1.txt")
+    edit_manifest(root, "S-2", "documents/D-01.v1.txt", "documents/again.txt")
+    assert len(analyse(load_workspace(root), ["//dossier:S-2"]).actions) == 3
+
+
 def test_a_prompt_may_not_stand_in_an_audit_source(root):
     edit_build(root, 'instruction = "List its facts."', 'instruction = { file = "corpus/labels/S-1.json" }')
     with pytest.raises(VisibilityError) as caught:
