@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
-from gsum.store.api import GenerationPut, Store
+from gsum.store.api import GenerationPut, Made, Store
 from gsum.store.digests import Digest, Key, Preimage
 from gsum.store.errors import StoreError
 from gsum.store.records import ActionEntry, InvocationRecord, TargetRef
@@ -20,6 +20,10 @@ class EmptyStore:
     """A `Store` that holds nothing and takes nothing."""
 
     def put_blob(self, data: bytes) -> Digest:
+        """Refuse."""
+        _refuse()
+
+    def put_blobs(self, contents: Sequence[bytes]) -> list[Digest]:
         """Refuse."""
         _refuse()
 
@@ -35,6 +39,10 @@ class EmptyStore:
         """Refuse."""
         _refuse()
 
+    def put_records(self, preimages: Sequence[Preimage]) -> None:
+        """Refuse."""
+        _refuse()
+
     def get_record(self, key: Key) -> Preimage:
         """Raise: there is none."""
         raise StoreError(f"the store holds nothing, so no record `{key[:16]}`", hint="gsum build PATTERN")
@@ -44,6 +52,10 @@ class EmptyStore:
         return []
 
     def put_generation(self, request: Key, generation: bytes, observation: bytes) -> GenerationPut:
+        """Refuse."""
+        _refuse()
+
+    def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
         """Refuse."""
         _refuse()
 
@@ -59,6 +71,10 @@ class EmptyStore:
         """Return none."""
         return None
 
+    def generations_for(self, requests: Sequence[Key]) -> dict[Key, Digest]:
+        """Return nothing."""
+        return {}
+
     def generations(self, request: Key) -> list[Digest]:
         """Return nothing."""
         return []
@@ -71,6 +87,10 @@ class EmptyStore:
         """Refuse."""
         _refuse()
 
+    def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
+        """Refuse."""
+        _refuse()
+
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         """Return nothing."""
         return {}
@@ -78,6 +98,14 @@ class EmptyStore:
     def put_target(self, ref: TargetRef) -> None:
         """Refuse."""
         _refuse()
+
+    def put_targets(self, refs: Sequence[TargetRef]) -> None:
+        """Refuse."""
+        _refuse()
+
+    def latest_of(self, labels: Sequence[str], principal: str, toolchain: str) -> dict[str, TargetRef]:
+        """Return nothing."""
+        return {}
 
     def latest(self, label: str, principal: str, toolchain: str) -> TargetRef | None:
         """Return none."""

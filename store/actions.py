@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 from blake3 import blake3
 
-from gsum.store.api import GenerationPut
+from gsum.store.api import GenerationPut, Made
 from gsum.store.blobs import BlobFiles
 from gsum.store.cas import LocalCas
 from gsum.store.database import Database, Row, hex_name
@@ -21,6 +21,7 @@ from gsum.store.records import ENTRY_SCHEMA, ActionEntry, How
 
 _ENTRY = "key, result, request, generation, sources, label, how, status, invocation, created, schema, seal"
 _EXECUTION = "request, number, generation, observation, seal"
+_INSERT_ENTRY = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 _DIGEST_BYTES = 32
 _SEAL_BYTES = 16
 _HOWS = {how.value: how for how in How}
@@ -41,24 +42,45 @@ class LocalActions(LocalCas):
         Raises:
             BlobMissing: if the request is not kept.
         """
+        return self.put_generations([Made(request, generation, observation)])[0]
+
+    def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
+        """Keep several generations as `put_generation` does, in a few statements; all are kept or none.
+
+        Raises:
+            BlobMissing: naming the first request that is not kept.
+        """
         with self._db.together():
-            kind = (bytes.fromhex(request), RecordKind.REQUEST.value)
-            if self._db.one("SELECT 1 FROM record WHERE key = ? AND kind = ?", kind) is None:
-                raise BlobMissing(request, "request")
-            digest = self.put_blob(generation)
-            executions = self._executions([request])
-            if (digest, observation) not in [(done.generation, done.observation) for done in executions]:
-                self._put_execution(request, digest, observation)
-            if not executions:
-                return GenerationPut(digest, digest, equivocation=False)
-            served = self.generation_for(request) or digest
-            return GenerationPut(digest, served, equivocation=executions[0].generation != digest)
+            self._require_requests([one.request for one in made])
+            digests = self.put_blobs([one.generation for one in made])
+            rows = self._execution_rows(one.request for one in made)
+            intact = _intact(rows)
+            last = {Key(hex_name(row[0])): row[1] for row in rows if isinstance(row[1], int)}
+            puts, new = [], []
+            for one, digest in zip(made, digests, strict=True):
+                before = intact.setdefault(one.request, [])
+                first = before[0].generation if before else digest
+                if (digest, one.observation) not in [(done.generation, done.observation) for done in before]:
+                    number = last[one.request] = last.get(one.request, 0) + 1
+                    new.append(_execution_row(one.request, number, digest, one.observation))
+                    before.append(_Execution(one.request, digest, one.observation))
+                puts.append(GenerationPut(digest, first, equivocation=first != digest))
+            self._db.write_many(f"INSERT INTO execution ({_EXECUTION}) VALUES (?, ?, ?, ?, ?)", new)
+            return [self._served(one.request, put) for one, put in zip(made, puts, strict=True)]
 
     def generation_for(self, request: Key) -> Digest | None:
         """Return the served generation of a request: the earliest that is kept with its blob."""
-        generations = self.generations(request)
-        missing = self.missing_blobs(generations) if generations else ()
-        return next((digest for digest in generations if digest not in missing), None)
+        return self.generations_for([request]).get(request)
+
+    def generations_for(self, requests: Sequence[Key]) -> dict[Key, Digest]:
+        """Return the served generations of those of `requests` that have one, for a few statements per 500."""
+        made = _intact(self._execution_rows(requests))
+        lost = self.missing_blobs(done.generation for executions in made.values() for done in executions)
+        kept = {
+            request: [done.generation for done in executions if done.generation not in lost]
+            for request, executions in made.items()
+        }
+        return {request: generations[0] for request, generations in kept.items() if generations}
 
     def generations(self, request: Key) -> list[Digest]:
         """Return all generations of a request, in the order in which they first came."""
@@ -73,16 +95,30 @@ class LocalActions(LocalCas):
 
         One that is there but incomplete, because something it refers to was lost, gives way to a complete one.
         """
-        insert = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
-        row = _to_row(entry)
+        return self.put_entries([entry])[0]
+
+    def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
+        """Keep several entries as `put_entry` does; those that are new cost one statement together."""
+        rows = {row[0]: row for row in map(_to_row, reversed(entries))}
         with self._db.together():
-            if self._db.write(insert, row):
-                return True
-            if entry.key in self.entries([entry.key]) or not self._complete([entry]):
-                return False
-            self._move_entry(row[0])
-            self._db.write(insert, row)
-            return True
+            found = self._db.query_in("SELECT key FROM entry WHERE key IN ({})", rows)
+            there = {name for (name,) in found}
+            self._db.write_many(_INSERT_ENTRY, [row for name, row in sorted(rows.items()) if name not in there])
+            kept = []
+            for entry in entries:
+                name = bytes.fromhex(entry.key)
+                kept.append(name not in there or self._put_again(entry))
+                there.add(name)
+            return kept
+
+    def _put_again(self, entry: ActionEntry) -> bool:
+        """Put an entry in the place of one that is incomplete."""
+        if entry.key in self.entries([entry.key]) or not self._complete([entry]):
+            return False
+        row = _to_row(entry)
+        self._move_entry(row[0])
+        self._db.write(_INSERT_ENTRY, row)
+        return True
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         """Return the complete entries of `keys`: those whose preimage, request, generation, sources and result
@@ -113,19 +149,25 @@ class LocalActions(LocalCas):
 
     def _executions(self, requests: Iterable[Key]) -> list[_Execution]:
         """Return the intact executions of requests, each request's in their order."""
-        sql = f"SELECT {_EXECUTION} FROM execution WHERE request IN ({{}}) ORDER BY request, number"
-        return [
-            _Execution(Key(hex_name(request)), Digest(hex_name(generation)), observation)
-            for request, number, generation, observation, seal in self._db.query_in(sql, map(bytes.fromhex, requests))
-            if seal == _seal(request, number, generation, observation)
-        ]
+        return [done for executions in _intact(self._execution_rows(requests)).values() for done in executions]
 
-    def _put_execution(self, request: Key, generation: Digest, observation: bytes) -> None:
-        name = bytes.fromhex(request)
-        last = self._db.one("SELECT coalesce(max(number), 0) FROM execution WHERE request = ?", (name,))
-        number = 1 + (last[0] if last else 0)
-        row = (name, number, bytes.fromhex(generation), observation)
-        self._db.write(f"INSERT INTO execution ({_EXECUTION}) VALUES (?, ?, ?, ?, ?)", (*row, _seal(*row)))
+    def _execution_rows(self, requests: Iterable[Key]) -> list[Row]:
+        """Return the rows of requests, damaged ones too, each request's in their order."""
+        sql = f"SELECT {_EXECUTION} FROM execution WHERE request IN ({{}}) ORDER BY request, number"
+        return list(self._db.query_in(sql, map(bytes.fromhex, requests)))
+
+    def _require_requests(self, requests: Sequence[Key]) -> None:
+        sql = f"SELECT key FROM record WHERE kind = '{RecordKind.REQUEST.value}' AND key IN ({{}})"
+        kept = {name for (name,) in self._db.query_in(sql, map(bytes.fromhex, requests))}
+        for request in requests:
+            if bytes.fromhex(request) not in kept:
+                raise BlobMissing(request, "request")
+
+    def _served(self, request: Key, put: GenerationPut) -> GenerationPut:
+        """Say of a second output which one is served: the first may be lost."""
+        if not put.equivocation:
+            return put
+        return GenerationPut(put.digest, self.generation_for(request) or put.digest, put.equivocation)
 
     def _move_entry(self, name: bytes) -> None:
         """Keep what a lost entry referred to, as `damaged`, and free its key."""
@@ -141,6 +183,21 @@ class _Execution(NamedTuple):
     request: Key
     generation: Digest
     observation: bytes
+
+
+def _intact(rows: Iterable[Row]) -> dict[Key, list[_Execution]]:
+    """Return the executions whose seals fit, by request, each request's in their order."""
+    found: dict[Key, list[_Execution]] = {}
+    for request, number, generation, observation, seal in rows:
+        if seal == _seal(request, number, generation, observation):
+            key = Key(hex_name(request))
+            found.setdefault(key, []).append(_Execution(key, Digest(hex_name(generation)), observation))
+    return found
+
+
+def _execution_row(request: Key, number: int, generation: Digest, observation: bytes) -> Row:
+    row = (bytes.fromhex(request), number, bytes.fromhex(generation), observation)
+    return (*row, _seal(*row))
 
 
 def _seal(*values: bytes | str | int | None) -> bytes:

@@ -24,11 +24,22 @@ class GenerationPut(msgspec.Struct, frozen=True):
     equivocation: bool
 
 
+class Made(msgspec.Struct, frozen=True):
+    """A generation (canonical bytes) of a kept request, and the observation of its execution."""
+
+    request: Key
+    generation: bytes
+    observation: bytes
+
+
 class Cas(Protocol):
     """Content-addressed blobs and keyed records."""
 
     def put_blob(self, data: bytes) -> Digest:
         """Keep a blob and return its digest."""
+
+    def put_blobs(self, contents: Sequence[bytes]) -> list[Digest]:
+        """Keep blobs and return their digests, in order."""
 
     def get_blob(self, digest: Digest) -> bytes:
         """Return a blob whose bytes hash to `digest`; raise `BlobMissing` or `BlobCorrupt` otherwise."""
@@ -38,6 +49,9 @@ class Cas(Protocol):
 
     def put_record(self, preimage: Preimage) -> Key:
         """Keep a key's preimage."""
+
+    def put_records(self, preimages: Sequence[Preimage]) -> None:
+        """Keep the preimages of several keys, or none if one does not hash to its key."""
 
     def get_record(self, key: Key) -> Preimage:
         """Return a preimage that hashes to `key`; raise `BlobMissing` or `BlobCorrupt` otherwise."""
@@ -55,8 +69,14 @@ class ActionCache(Protocol):
         The first generation of a request is the one that is served; a different one is kept beside it.
         """
 
+    def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
+        """Keep several, in order, as `put_generation` does: all or none."""
+
     def generation_for(self, request: Key) -> Digest | None:
         """Return the served generation of a request, if one is kept with its blob."""
+
+    def generations_for(self, requests: Sequence[Key]) -> dict[Key, Digest]:
+        """Return the served generations of those of `requests` that have one."""
 
     def generations(self, request: Key) -> list[Digest]:
         """Return all generations of a request, the served one first."""
@@ -66,6 +86,9 @@ class ActionCache(Protocol):
 
     def put_entry(self, entry: ActionEntry) -> bool:
         """Keep an entry; return False when one is already there (which then stays)."""
+
+    def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
+        """Keep several, in order, as `put_entry` does: all or none."""
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         """Return the complete entries of `keys`: those whose preimage, request, generation, sources and result
@@ -79,8 +102,14 @@ class Journal(Protocol):
     def put_target(self, ref: TargetRef) -> None:
         """Record that a label has been built as a key; the newest is the last put."""
 
+    def put_targets(self, refs: Sequence[TargetRef]) -> None:
+        """Record several, in order."""
+
     def latest(self, label: str, principal: str, toolchain: str) -> TargetRef | None:
         """Return what a label was last built as."""
+
+    def latest_of(self, labels: Sequence[str], principal: str, toolchain: str) -> dict[str, TargetRef]:
+        """Return what those of `labels` that were ever built were last built as."""
 
     def target_history(self, label: str, principal: str) -> list[TargetRef]:
         """Return all a label was built as, newest first."""

@@ -5,7 +5,7 @@ It knows the tables blob, record and damaged, and the blob files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from gsum.store.blobs import BlobFiles
@@ -31,12 +31,20 @@ class LocalCas:
 
     def put_blob(self, data: bytes) -> Digest:
         """Keep a blob and return its digest. Kept bytes that turn out damaged give way to these."""
-        digest = blob_digest(data)
-        if len(data) > INLINE_LIMIT:
-            self._put_file(digest, data)
-        else:
-            self._put_inline(digest, data)
-        return digest
+        return self.put_blobs([data])[0]
+
+    def put_blobs(self, contents: Sequence[bytes]) -> list[Digest]:
+        """Keep blobs and return their digests, in order. The small ones cost one statement together."""
+        digests = [blob_digest(data) for data in contents]
+        small: dict[Digest, bytes] = {}
+        for digest, data in zip(digests, contents, strict=True):
+            if len(data) > INLINE_LIMIT:
+                self._put_file(digest, data)
+            else:
+                small[digest] = data
+        if small:
+            self._put_inline(small)
+        return digests
 
     def get_blob(self, digest: Digest) -> bytes:
         """Return a blob whose bytes hash to `digest`.
@@ -68,17 +76,27 @@ class LocalCas:
         Raises:
             BlobCorrupt: if the preimage does not hash to its key; nothing is kept.
         """
-        if derive_key(preimage.kind, preimage.data) != preimage.key:
-            raise BlobCorrupt(preimage.key, "record", set_aside=False)
-        row = (bytes.fromhex(preimage.key), preimage.kind.value, preimage.data)
+        self.put_records([preimage])
+        return preimage.key
+
+    def put_records(self, preimages: Sequence[Preimage]) -> None:
+        """Keep the preimages of several keys, in one statement; none is kept if one does not hash to its key.
+
+        Raises:
+            BlobCorrupt: naming the first that does not.
+        """
+        for preimage in preimages:
+            if derive_key(preimage.kind, preimage.data) != preimage.key:
+                raise BlobCorrupt(preimage.key, "record", set_aside=False)
+        rows = sorted({(bytes.fromhex(one.key), one.kind.value, one.data) for one in preimages})
         insert = "INSERT INTO record (key, kind, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         with self._db.together():
-            if not self._db.write(insert, row):
-                same = "SELECT 1 FROM record WHERE key = ? AND kind = ? AND data = ?"
-                if self._db.one(same, row) is None:
-                    self._move_record(row[0])
-                    self._db.write(insert, row)
-        return preimage.key
+            if self._db.write_many(insert, rows) == len(rows):
+                return
+            found = self._db.query_in("SELECT key, kind, data FROM record WHERE key IN ({})", (row[0] for row in rows))
+            for row in set(rows).difference(found):
+                self._move_record(row[0])
+                self._db.write(insert, row)
 
     def get_record(self, key: Key) -> Preimage:
         """Return a preimage that hashes to `key`.
@@ -114,15 +132,17 @@ class LocalCas:
         )
         return [hex_name(name) for (name,) in rows]
 
-    def _put_inline(self, digest: Digest, data: bytes) -> None:
-        row = (bytes.fromhex(digest), len(data), data)
+    def _put_inline(self, blobs: Mapping[Digest, bytes]) -> None:
+        rows = sorted((bytes.fromhex(digest), len(data), data) for digest, data in blobs.items())
         insert = "INSERT INTO blob (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         with self._db.together():
-            if not self._db.write(insert, row):
-                same = "SELECT 1 FROM blob WHERE digest = ? AND size = ? AND data = ?"
-                if self._db.one(same, row) is None:
-                    self._move_blob(digest)
-                    self._db.write(insert, row)
+            if self._db.write_many(insert, rows) == len(rows):
+                return
+            names = (row[0] for row in rows)
+            found = self._db.query_in("SELECT digest, size, data FROM blob WHERE digest IN ({})", names)
+            for row in set(rows).difference(found):
+                self._move_blob(Digest(row[0].hex()))
+                self._db.write(insert, row)
 
     def _put_file(self, digest: Digest, data: bytes) -> None:
         self._db.require_writable()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 from gsum.store.errors import StoreError
@@ -32,6 +32,7 @@ CHUNK = 500
 """Most parameters of one statement: old SQLite builds admit 999."""
 
 Row = tuple[Any, ...]
+Item = TypeVar("Item", bytes, str)
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """What a statement may raise; the latter when SQLite quotes damaged bytes in a message."""
@@ -63,7 +64,7 @@ def from_sqlite_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> 
     return make(path, f"{error} ({error.sqlite_errorname})")
 
 
-def chunks(items: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
+def chunks(items: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
     """Cut distinct items into tuples short enough for one statement."""
     distinct = list(dict.fromkeys(items))
     for start in range(0, len(distinct), CHUNK):
@@ -123,6 +124,18 @@ class Database:
             raise StoreMisused("a write needs a transaction", facts={"store": self.path})
         self._check_alive()
         return self._execute(sql, parameters)
+
+    def write_many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        """Run a writing statement for each row and return how many rows were touched in all; as `write` otherwise."""
+        if not self.in_transaction:
+            raise StoreMisused("a write needs a transaction", facts={"store": self.path})
+        self._check_alive()
+        try:
+            return self._connection.executemany(sql, rows).rowcount if rows else 0
+        except FAILURES as error:
+            raise from_sqlite_error(error, self.path) from error
+        except OSError as error:
+            raise from_os_error(error, self.path) from error
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Keep all writes of the block or none. An inner block joins the outer one, and makes it durable if it is."""

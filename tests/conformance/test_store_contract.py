@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.store_examples import example, invocation, keep, target
 
+from gsum.store.api import Made
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, derive_key, preimage_of
 from gsum.store.faults import BlobCorrupt, BlobMissing
 from gsum.store.records import How, InvocationStatus
@@ -112,6 +113,52 @@ def test_one_execution_put_twice_is_one_observation(store):
     request = store.put_record(example(1).request)
     assert store.put_generation(request, b"g", b"o") == store.put_generation(request, b"g", b"o")
     assert store.observations(request) == [b"o"]
+
+
+def test_one_request_answered_twice_in_one_batch_keeps_the_first(store):
+    request, other = (store.put_record(example(number).request) for number in (1, 2))
+    batch = [Made(request, b"one", b"o1"), Made(other, b"two", b"o2"), Made(request, b"two", b"o3")]
+    puts = store.put_generations([*batch, batch[0]])
+    assert [put.equivocation for put in puts] == [False, False, True, False]
+    assert [put.first for put in puts] == [blob_digest(data) for data in (b"one", b"two", b"one", b"one")]
+    assert store.generations(request) == [blob_digest(b"one"), blob_digest(b"two")]
+    assert store.observations(request) == [b"o1", b"o3"]
+    assert store.generations_for([request, other, example(3).request.key]) == {
+        request: blob_digest(b"one"),
+        other: blob_digest(b"two"),
+    }
+
+
+def test_a_batch_with_one_bad_member_is_refused_whole(store):
+    request = store.put_record(example(1).request)
+    with pytest.raises(BlobMissing):
+        store.put_generations([Made(request, b"g", b"o"), Made(example(2).request.key, b"h", b"o")])
+    assert store.generations(request) == []
+    lie = Preimage(RecordKind.PROMPT, b"{}", derive_key(RecordKind.SCHEMA, b"{}"))
+    with pytest.raises(BlobCorrupt):
+        store.put_records([example(3).action, lie])
+    with pytest.raises(BlobMissing):
+        store.get_record(example(3).action.key)
+
+
+def test_more_than_a_statement_s_worth_is_kept_and_read_in_one_call(store):
+    wholes = [example(number) for number in range(1100)]
+    with store.transaction():
+        store.put_records([part for whole in wholes for part in (whole.action, whole.request)])
+        puts = store.put_generations([Made(whole.request.key, b"g%d" % n, b"o") for n, whole in enumerate(wholes)])
+        results = store.put_blobs([b"r%d" % n for n in range(1100)])
+        source = store.put_blob(b"s")
+        entries = [
+            whole.entry(result, put.digest, source) for whole, result, put in zip(wholes, results, puts, strict=True)
+        ]
+        assert store.put_entries(entries) == [True] * 1100
+        store.put_targets([target(f"//d:{n}", whole.action.key) for n, whole in enumerate(wholes)])
+    assert store.put_entries(entries) == [False] * 1100
+    assert store.entries([whole.action.key for whole in wholes]) == {entry.key: entry for entry in entries}
+    latest = store.latest_of([f"//d:{n}" for n in range(1200)], "reader-demo", "fake")
+    assert {label: ref.key for label, ref in latest.items()} == {
+        f"//d:{n}": whole.action.key for n, whole in enumerate(wholes)
+    }
 
 
 def test_two_requests_may_share_a_generation(store):

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.memory_store import MemoryStore
 from support.store_examples import example, invocation, target
 
+from gsum.store.api import Made
 from gsum.store.digests import Digest, RecordKind, blob_digest
 from gsum.store.faults import BlobMissing
 from gsum.store.local import open_store
@@ -76,6 +77,33 @@ class StoreAgainstModel(RuleBasedStateMachine):
         ref = target(label, example(number).action.key, toolchain=toolchain, invocation=by)
         self.both(lambda store: store.put_target(ref))
 
+    @rule(contents=st.lists(BLOBS, max_size=4))
+    def put_blobs(self, contents):
+        self.both(lambda store: store.put_blobs(contents))
+
+    @rule(numbers=st.lists(NUMBERS, max_size=4))
+    def put_records(self, numbers):
+        self.both(lambda store: store.put_records([example(number).request for number in numbers]))
+
+    @rule(made=st.lists(st.tuples(NUMBERS, BLOBS, st.sampled_from([b"o", b"p"])), max_size=4))
+    def put_generations(self, made):
+        batch = [Made(example(number).request.key, data, observation) for number, data, observation in made]
+        self.both(lambda store: store.put_generations(batch))
+
+    @rule(made=st.lists(st.tuples(NUMBERS, BLOBS, NAMES), max_size=4))
+    def put_entries(self, made):
+        plain = [(example(number).entry(*[blob_digest(data)] * 3), by) for number, data, by in made]
+        batch = [msgspec.structs.replace(entry, request=None, generation=None, invocation=by) for entry, by in plain]
+        self.both(lambda store: store.put_entries(batch))
+
+    @rule(made=st.lists(st.tuples(NAMES, NUMBERS, NAMES, NAMES), max_size=4))
+    def put_targets(self, made):
+        batch = [
+            target(label, example(number).action.key, toolchain=toolchain, invocation=by)
+            for label, number, toolchain, by in made
+        ]
+        self.both(lambda store: store.put_targets(batch))
+
     @rule(name=NAMES, status=st.sampled_from(InvocationStatus))
     def finish(self, name, status):
         self.both(lambda store: store.finish(msgspec.structs.replace(invocation(name), status=status)))
@@ -121,6 +149,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.both(lambda store: [store.observations(request) for request in requests])
         self.both(lambda store: [store.target_history(label, "reader-demo") for label in "ab"])
         self.both(lambda store: [store.latest(label, "reader-demo", "a") for label in "ab"])
+        self.both(lambda store: store.latest_of(["a", "b", "c"], "reader-demo", "b"))
+        self.both(lambda store: store.generations_for(requests))
         self.both(lambda store: (store.invocations(9), store.events("a"), store.events("b")))
         names = self.model.find("")
         self.both(lambda store: store.find(""))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
-from gsum.store.api import GenerationPut, Store
+from gsum.store.api import GenerationPut, Made, Store
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, derive_key
 from gsum.store.faults import BlobCorrupt, BlobMissing
 from gsum.store.records import ActionEntry, InvocationRecord, InvocationStatus, TargetRef
@@ -30,6 +30,9 @@ class MemoryStore:
         self.blobs[digest] = data
         return digest
 
+    def put_blobs(self, contents: Sequence[bytes]) -> list[Digest]:
+        return [self.put_blob(data) for data in contents]
+
     def get_blob(self, digest: Digest) -> bytes:
         if digest not in self.blobs:
             raise BlobMissing(digest, "blob")
@@ -43,6 +46,11 @@ class MemoryStore:
             raise BlobCorrupt(preimage.key, "record", set_aside=False)
         self.records[preimage.key] = preimage
         return preimage.key
+
+    def put_records(self, preimages: Sequence[Preimage]) -> None:
+        with self.transaction():
+            for preimage in preimages:
+                self.put_record(preimage)
 
     def get_record(self, key: Key) -> Preimage:
         if key not in self.records:
@@ -63,6 +71,14 @@ class MemoryStore:
             executions.append((digest, observation))
         return GenerationPut(digest, executions[0][0], executions[0][0] != digest)
 
+    def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
+        with self.transaction():
+            return [self.put_generation(one.request, one.generation, one.observation) for one in made]
+
+    def generations_for(self, requests: Sequence[Key]) -> dict[Key, Digest]:
+        found = {request: self.generation_for(request) for request in requests}
+        return {request: digest for request, digest in found.items() if digest is not None}
+
     def generation_for(self, request: Key) -> Digest | None:
         return next(iter(self.generations(request)), None)
 
@@ -78,6 +94,9 @@ class MemoryStore:
             self.kept_entries[entry.key] = entry
             return True
         return False
+
+    def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
+        return [self.put_entry(entry) for entry in entries]
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         kept = [self.kept_entries[key] for key in keys if key in self.kept_entries]
@@ -106,6 +125,14 @@ class MemoryStore:
             name = (ref.label, ref.principal, ref.toolchain, ref.key)
             self.targets = [t for t in self.targets if (t.label, t.principal, t.toolchain, t.key) != name]
             self.targets.append(ref)
+
+    def put_targets(self, refs: Sequence[TargetRef]) -> None:
+        for ref in refs:
+            self.put_target(ref)
+
+    def latest_of(self, labels: Sequence[str], principal: str, toolchain: str) -> dict[str, TargetRef]:
+        found = {label: self.latest(label, principal, toolchain) for label in labels}
+        return {label: ref for label, ref in found.items() if ref is not None}
 
     def latest(self, label: str, principal: str, toolchain: str) -> TargetRef | None:
         return next((ref for ref in self.target_history(label, principal) if ref.toolchain == toolchain), None)
