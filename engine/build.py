@@ -20,7 +20,7 @@ from gsum.engine.scheduler import Scheduler
 from gsum.engine.standing import Cached, StandingDossier
 from gsum.rules.claims import Status
 from gsum.rules.config import Workspace
-from gsum.rules.graph import ActionGraph
+from gsum.rules.graph import Action, ActionGraph
 from gsum.store.api import Store
 from gsum.store.errors import ExitCode, StoreError
 from gsum.store.records import ActionEntry, How, InvocationStatus
@@ -117,15 +117,19 @@ class Build:
     def _announce(self, plan: Plan[ActionEntry]) -> None:
         patterns = self._options.patterns
         self._emit(BuildStarted(self.invocation, patterns, self._targets, len(plan.to_run)))
+        moved = [label for label in plan.hits if self._moved(self._graph.actions[label])]
+        shown = [ActionCached(label, self._keys.actions[label].key) for label in (plan.hits if plan.to_run else moved)]
         with self._store.transaction():
-            for label in plan.hits:
-                action, key = self._graph.actions[label], self._keys.actions[label].key
-                latest = self._store.latest(label, action.principal, action.toolchain or "")
-                if latest is None or latest.key != key:
-                    self._committer.target(action, self._clock.now())
-        if plan.to_run:
-            for label in plan.hits:
-                self._emit(ActionCached(label, self._keys.actions[label].key))
+            for label in moved:
+                self._committer.target(self._graph.actions[label], self._clock.now())
+            self._committer.events(shown)
+        for event in shown:
+            self._reporter(event)
+
+    def _moved(self, action: Action) -> bool:
+        """Whether a label that is served was last built as something else, as after a revert."""
+        latest = self._store.latest(action.label, action.principal, action.toolchain or "")
+        return latest is None or latest.key != self._keys.actions[action.label].key
 
     def _differences(self) -> tuple[Difference, ...]:
         """Compare what ran with what the store serves for the same keys, or holds for the same requests."""

@@ -30,12 +30,13 @@ def explain_between(store: Store, reader: Reader, principal: str, first: str, se
     """
     builds = list(own_invocations(store, principal))
     before, after = (pick_invocation(builds, principal, name) for name in (first, second))
-    old, new = (_known(store, builds, record, label) for record in (before, after))
     records = Records(lambda key: stored_record(store, key))
+    old, new = (_known(store, records, builds, record, label) for record in (before, after))
     was, now = old[label], new[label]
     if was == now:
         return Explanation(label, Verdict.SAME, principal, after.toolchain, invocation=after.id, before=before.id)
-    side = _Side(records, label, now, {**_labels(old), **_labels(new)})
+    names = _names(store, _until(builds, after), _below(records, now), {**_labels(old), **_labels(new)}, label)
+    side = _Side(records, label, now, names)
     known = frozenset(_below(records, was))
     runs = [other for other, key in side.keys.items() if key not in known]
     comparison = Comparison(side, records, reader, runs)
@@ -46,21 +47,47 @@ def explain_between(store: Store, reader: Reader, principal: str, first: str, se
     )
 
 
-def _known(store: Store, builds: Sequence[InvocationRecord], record: InvocationRecord, label: str) -> dict[str, Key]:
-    """Return the keys of a target and of its dossier as of a build: as the newest build until then says."""
+def _known(
+    store: Store, records: Records, builds: Sequence[InvocationRecord], record: InvocationRecord, label: str
+) -> dict[str, Key]:
+    """Return the keys of a target and of its dossier as of a build: as the newest build until then says.
+
+    A build that goes back to an earlier state may visit the root alone; then what was below it counts.
+    """
     group = label.rpartition("/")[0]
+    root = f"{group}/root"
     found: dict[str, Key] = {}
-    reached = False
-    for other in builds:
-        reached = reached or other.id == record.id
-        if reached and other.toolchain == record.toolchain:
-            for name, key in _keys(store, other, group).items():
-                found.setdefault(name, key)
-            if label in found:
-                return found
+    below: frozenset[Key] | None = None
+    for other in _until(builds, record):
+        keys = _keys(store, other, group)
+        if below is None and label != root and root in keys and label not in keys:
+            below = frozenset(_below(records, keys[root]))
+        found = keys | found
+        if label in keys and (below is None or keys[label] in below):
+            return {**found, label: keys[label]}
+    if label in found:
+        return found
     facts = {"invocation": record.id, "asked for": " ".join(record.patterns)}
     hint = f"`gsum log --invocation {record.id}` lists what ran"
     raise NoInvocation(f"`{label}` was not built until then", facts=facts, hint=hint)
+
+
+def _names(
+    store: Store, builds: Sequence[InvocationRecord], tree: Sequence[Key], known: dict[Key, str], label: str
+) -> dict[Key, str]:
+    """Return labels by key: those known, and where that leaves keys of a tree without one, those of earlier builds."""
+    group = label.rpartition("/")[0]
+    for build in builds:
+        if known.keys() >= set(tree):
+            break
+        known = _labels(_keys(store, build, group)) | known
+    return known
+
+
+def _until(builds: Sequence[InvocationRecord], record: InvocationRecord) -> list[InvocationRecord]:
+    """Return the builds up to one, newest first, that used its toolchain."""
+    start = next(place for place, other in enumerate(builds) if other.id == record.id)
+    return [other for other in builds[start:] if other.toolchain == record.toolchain]
 
 
 def _keys(store: Store, record: InvocationRecord, group: str) -> dict[str, Key]:

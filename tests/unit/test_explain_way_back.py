@@ -7,14 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.engine import run_build
-from support.fake_executor import FakeExecutor
-from support.memory_store import MemoryStore
+from support.explaining import ROOT, Case
 from support.workspaces import (
     activate,
     edit_build,
     edit_manifest,
-    make_workspace,
     restore,
     set_fan_in,
     set_prompt,
@@ -22,32 +19,18 @@ from support.workspaces import (
     withdraw,
 )
 
-from gsum.engine.explain import CauseKind, Explanation, explain
-from gsum.engine.universe import WorkspaceDocuments, load_universe
-
-ROOT = "//dossier:S-1/root"
-
-
-class Case:
-    def __init__(self, root: Path) -> None:
-        self.root = make_workspace(root, {"S-1": 9})
-        self.store = MemoryStore()
-        self.build()
-
-    def build(self) -> None:
-        run_build(self.root, self.store, ROOT, executor=FakeExecutor())
-
-    def why(self, label: str = ROOT) -> Explanation:
-        universe = load_universe(self.root, [label])
-        return explain(universe, self.store, WorkspaceDocuments(universe.workspace), label)
-
-    def hits(self) -> bool:
-        return not self.why().runs
+from gsum.engine.explain import CauseKind
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    return Case(tmp_path / "ws")
+    built = Case(tmp_path / "ws", {"S-1": 9})
+    built.build(ROOT)
+    return built
+
+
+def hits(case: Case) -> bool:
+    return not case.now().runs
 
 
 def swap(root: Path, one: str, other: str) -> None:
@@ -109,34 +92,34 @@ EDITS: dict[str, Edit] = {
 def test_one_edit_is_put_back_alone(case: Case, name: str) -> None:
     edit, undo, kind = EDITS[name]
     edit(case.root)
-    found = case.why().way_back
+    found = case.now().way_back
     assert found is not None
     assert [cause.kind for cause in found.causes] == [kind]
     undo(case.root)
-    assert case.hits()
+    assert hits(case)
 
 
 @pytest.mark.parametrize("names", list(itertools.combinations(EDITS, 2)), ids="+".join)
 def test_of_two_edits_both_are_put_back_and_neither_alone_hits(case: Case, names: tuple[str, str]) -> None:
     for name in names:
         EDITS[name][0](case.root)
-    found = case.why().way_back
+    found = case.now().way_back
     assert found is not None
     assert sorted(cause.kind.value for cause in found.causes) == sorted(EDITS[name][2].value for name in names)
     EDITS[names[0]][1](case.root)
-    assert not case.hits()
+    assert not hits(case)
     EDITS[names[1]][1](case.root)
-    assert case.hits()
+    assert hits(case)
 
 
 def test_the_nearest_of_several_earlier_builds_is_taken(case: Case) -> None:
     activate(case.root, "S-1", "D-00", "2")
     activate(case.root, "S-1", "D-01", "2")
-    case.build()  # far from what follows
+    case.build(ROOT)  # far from what follows
     for document in ("D-00", "D-01"):
         activate(case.root, "S-1", document, "1")
     set_prompt(case.root, "reduce-v1", "Other.")
-    found = case.why().way_back
+    found = case.now().way_back
     assert found is not None
     assert [cause.kind for cause in found.causes] == [CauseKind.PROMPT]
     assert found.key != case.store.latest(ROOT, "reader-demo", "fake").key
@@ -145,32 +128,30 @@ def test_the_nearest_of_several_earlier_builds_is_taken(case: Case) -> None:
 def test_added_and_removed_documents_are_put_back(case: Case) -> None:
     entry = (case.root / "corpus/dossiers/S-1/dossier.toml").read_text().split("\n[[documents]]")[9]
     edit_manifest(case.root, "S-1", "\n[[documents]]" + entry, "")
-    found = case.why().way_back
+    found = case.now().way_back
     assert found is not None
     assert [(cause.kind, cause.subject) for cause in found.causes] == [(CauseKind.REMOVED, "//corpus:S-1/D-08")]
 
 
 def test_a_revocation_can_t_be_put_back(case: Case) -> None:
     set_reader(case.root, "S-1", "D-02", granted=False, revision=2)
-    assert case.why().way_back is None
+    assert case.now().way_back is None
 
 
 def test_a_revocation_and_an_edit_of_the_same_document_say_nothing_of_the_edit(case: Case) -> None:
     set_reader(case.root, "S-1", "D-02", granted=False, revision=2)
-    one = case.why()
+    one = case.now()
     activate(case.root, "S-1", "D-02", "2")
-    assert case.why() == one
+    assert case.now() == one
 
 
 def test_what_is_lost_is_no_way_back(case: Case) -> None:
     activate(case.root, "S-1", "D-03", "2")
-    assert case.why().way_back is not None
+    assert case.now().way_back is not None
     latest = case.store.latest(ROOT, "reader-demo", "fake")
     del case.store.blobs[case.store.kept_entries[latest.key].result]
-    assert case.why().way_back is None
+    assert case.now().way_back is None
 
 
 def test_nothing_is_proposed_where_nothing_was_built(tmp_path: Path) -> None:
-    root = make_workspace(tmp_path / "ws", {"S-1": 2})
-    universe = load_universe(root, [ROOT])
-    assert explain(universe, MemoryStore(), WorkspaceDocuments(universe.workspace), ROOT).way_back is None
+    assert Case(tmp_path / "ws", {"S-1": 2}).now().way_back is None
