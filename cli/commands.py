@@ -13,6 +13,7 @@ COMMANDS = {
     "show": "show",
     "status": "status",
     "explain-miss": "explain_miss",
+    "verify": "verify",
     "query": "query",
     "doc": "doc",
     "key": "key",
