@@ -44,7 +44,7 @@ def test_a_batch_costs_no_more_statements_for_more_members(folder):
     """The point of a batch: what is new is written by as many statements as for one."""
     seen: list[str] = []
     with open_store(folder) as store:
-        store._db._connection.set_trace_callback(seen.append)  # noqa: SLF001 - nothing else counts statements
+        store._db._connection.set_trace_callback(seen.append)
         store.put_blobs([b"a"])
         alone = len([sql for sql in seen if sql.startswith(("SELECT", "BEGIN", "COMMIT"))])
         seen.clear()
