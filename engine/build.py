@@ -20,7 +20,7 @@ from gsum.engine.scheduler import Scheduler
 from gsum.engine.standing import Cached, StandingDossier
 from gsum.rules.claims import Status
 from gsum.rules.config import Workspace
-from gsum.rules.graph import Action, ActionGraph
+from gsum.rules.graph import ActionGraph
 from gsum.store.api import Store
 from gsum.store.errors import ExitCode, StoreError
 from gsum.store.records import ActionEntry, How, InvocationStatus
@@ -71,8 +71,7 @@ class Build:
             report=emit,
             interrupted=interrupted,
             clock=clock,
-            keep_going=options.keep_going,
-            full=options.full,
+            options=options,
         )
 
     def served(self, report: BuildReport) -> set[str]:
@@ -110,26 +109,24 @@ class Build:
         self._emit(BuildFinished(self.invocation, report.status.value, report.exit_code, report.seconds))
         return report
 
-    def _emit(self, event: Event) -> None:
-        self._committer.events([event])
-        self._reporter(event)
+    def _emit(self, *events: Event) -> None:
+        self._committer.events(events)
+        for event in events:
+            self._reporter(event)
 
     def _announce(self, plan: Plan[ActionEntry]) -> None:
         patterns = self._options.patterns
         self._emit(BuildStarted(self.invocation, patterns, self._targets, len(plan.to_run)))
-        moved = [label for label in plan.hits if self._moved(self._graph.actions[label])]
-        shown = [ActionCached(label, self._keys.actions[label].key) for label in (plan.hits if plan.to_run else moved)]
+        hits = [self._graph.actions[label] for label in plan.hits]
+        latest = self._committer.previous(hits)
+        moved = [action for action in hits if latest.get(action.label) != self._keys.actions[action.label].key]
+        shown = hits if plan.to_run else moved
+        events = [ActionCached(action.label, self._keys.actions[action.label].key) for action in shown]
         with self._store.transaction():
-            for label in moved:
-                self._committer.target(self._graph.actions[label], self._clock.now())
-            self._committer.events(shown)
-        for event in shown:
+            self._committer.targets(moved, self._clock.now())
+            self._committer.events(events)
+        for event in events:
             self._reporter(event)
-
-    def _moved(self, action: Action) -> bool:
-        """Whether a label that is served was last built as something else, as after a revert."""
-        latest = self._store.latest(action.label, action.principal, action.toolchain or "")
-        return latest is None or latest.key != self._keys.actions[action.label].key
 
     def _differences(self) -> tuple[Difference, ...]:
         """Compare what ran with what the store serves for the same keys, or holds for the same requests."""
@@ -145,9 +142,9 @@ class Build:
                 continue
             served = decode_result(self._store.get_blob(entry.result))
             what = []
-            if served.status is not outcome.result.status:
+            if served.status is not outcome.status:
                 what.append("status")
-            if served.claims != outcome.result.claims:
+            if outcome.result is not None and served.claims != outcome.result.claims:
                 what.append("claims")
             if (
                 entry.generation is not None
@@ -157,8 +154,7 @@ class Build:
                 what.append("generation")
             if what:
                 found.append(Difference(label, key, tuple(what)))
-        for difference in found:
-            self._emit(difference)
+        self._emit(*found)
         return tuple(found)
 
     def _report(self, plan: Plan[ActionEntry], differences: tuple[Difference, ...], seconds: float) -> BuildReport:
@@ -194,7 +190,7 @@ class Build:
         invalid = []
         for label in dict.fromkeys(self._graph.requested):
             if label in self._scheduler.done:
-                status = self._scheduler.done[label].result.status.value
+                status = self._scheduler.done[label].status.value
             elif label in plan.hits:
                 status = plan.hits[label].status
             else:

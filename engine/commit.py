@@ -16,7 +16,7 @@ from gsum.engine.keys import KeySet
 from gsum.rules.claims import Result
 from gsum.rules.graph import Action
 from gsum.rules.requests import Request
-from gsum.store.api import GenerationPut, Store
+from gsum.store.api import GenerationPut, Made, Store
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, preimage_of
 from gsum.store.records import ActionEntry, Generation, How, Observation, TargetRef
@@ -30,14 +30,14 @@ def request_preimage(request: Request) -> Preimage:
 
 
 class Done(msgspec.Struct, frozen=True):
-    """An action that is ready to be committed."""
+    """An action that is ready to be committed; `text` is what it read of its document, null if it read none."""
 
     action: Action
     result: Result
     how: How
+    text: str | None = None
     request: Key | None = None
     generation: Digest | None = None
-    source: bytes | None = None
 
 
 class Committer:
@@ -49,10 +49,13 @@ class Committer:
         self._invocation = invocation
         self._records_put: set[Key] = set()
 
-    def generation(self, request: Preimage, outcome: Generated, started: str) -> GenerationPut:
-        """Keep a request, its generation, and the observation of its execution."""
+    def generations(self, made: Sequence[tuple[Preimage, Generated, str]]) -> list[GenerationPut]:
+        """Keep requests, their generations, and the observations of their executions, each started at a time."""
+        self._store.put_records([request for request, _, _ in made])
+        return self._store.put_generations([self._made(*one) for one in made])
+
+    def _made(self, request: Preimage, outcome: Generated, started: str) -> Made:
         data = canonical_json(outcome.generation)
-        self._store.put_record(request)
         observation = Observation(
             request=request.key,
             generation=blob_digest(data),
@@ -69,7 +72,7 @@ class Committer:
             forced=outcome.forced,
             sampled=outcome.sampled,
         )
-        return self._store.put_generation(request.key, data, msgspec.json.encode(observation))
+        return Made(request.key, data, msgspec.json.encode(observation))
 
     def events(self, events: Sequence[Event]) -> None:
         """Append events to the invocation's journal."""
@@ -79,44 +82,68 @@ class Committer:
         """Return a kept generation."""
         return _GENERATIONS.decode(self._store.get_blob(digest))
 
-    def entry(self, done: Done, now: str) -> None:
-        """Keep an action's sources, preimages, result and entry, and what its label was built as."""
-        keyed = self._keys.actions[done.action.label]
-        sources = () if done.source is None else (self._store.put_blob(done.source),)
-        self._put_records(done.action, keyed.action)
-        result = self._store.put_blob(canonical_json(done.result))
-        self._store.put_entry(
-            ActionEntry(
-                key=keyed.key,
-                label=done.action.label,
+    def previous(self, actions: Sequence[Action]) -> dict[str, Key]:
+        """Return the keys that the labels of actions were last built as, for those that were ever built."""
+        names: dict[tuple[str, str], list[str]] = {}
+        for action in actions:
+            names.setdefault((action.principal, action.toolchain or ""), []).append(action.label)
+        return {
+            label: ref.key
+            for whose, labels in names.items()
+            for label, ref in self._store.latest_of(labels, *whose).items()
+        }
+
+    def entries(self, done: Sequence[Done], now: str) -> None:
+        """Keep the sources, preimages, results and entries of actions, and what their labels were built as."""
+        sources = self._sources(done)
+        self._put_records(done)
+        results = self._store.put_blobs([canonical_json(one.result) for one in done])
+        entries = []
+        for one, result in zip(done, results, strict=True):
+            entry = ActionEntry(
+                key=self._keys.actions[one.action.label].key,
+                label=one.action.label,
                 result=result,
-                request=done.request,
-                generation=done.generation,
-                sources=sources,
-                how=done.how,
-                status=done.result.status.value,
+                request=one.request,
+                generation=one.generation,
+                sources=sources.get(one.action.label, ()),
+                how=one.how,
+                status=one.result.status.value,
                 invocation=self._invocation,
                 created=now,
             )
-        )
-        self.target(done.action, now)
+            entries.append(entry)
+        self._store.put_entries(entries)
+        self.targets([one.action for one in done], now)
 
-    def target(self, action: Action, now: str) -> None:
-        """Record what a label is now built as."""
-        self._store.put_target(
-            TargetRef(
-                label=action.label,
-                principal=action.principal,
-                toolchain=action.toolchain or "",
-                key=self._keys.actions[action.label].key,
-                invocation=self._invocation,
-                created=now,
-            )
+    def targets(self, actions: Sequence[Action], now: str) -> None:
+        """Record what labels are now built as."""
+        self._store.put_targets(
+            [
+                TargetRef(
+                    label=action.label,
+                    principal=action.principal,
+                    toolchain=action.toolchain or "",
+                    key=self._keys.actions[action.label].key,
+                    invocation=self._invocation,
+                    created=now,
+                )
+                for action in actions
+            ]
         )
 
-    def _put_records(self, action: Action, preimage: Preimage) -> None:
-        self._store.put_record(preimage)
-        for key in self._keys.refs[action.label]:
-            if key not in self._records_put:
-                self._store.put_record(self._keys.records[key])
-                self._records_put.add(key)
+    def _sources(self, done: Sequence[Done]) -> dict[str, tuple[Digest, ...]]:
+        """Keep the documents that were read: a text is the strict decoding of its bytes, so these are they."""
+        read = [(one.action.label, one.text.encode()) for one in done if one.text is not None]
+        digests = self._store.put_blobs([data for _, data in read])
+        return {label: (digest,) for (label, _), digest in zip(read, digests, strict=True)}
+
+    def _put_records(self, done: Sequence[Done]) -> None:
+        preimages = []
+        for one in done:
+            preimages.append(self._keys.actions[one.action.label].action)
+            for key in self._keys.refs[one.action.label]:
+                if key not in self._records_put:
+                    preimages.append(self._keys.records[key])
+                    self._records_put.add(key)
+        self._store.put_records(preimages)

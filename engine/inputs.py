@@ -6,6 +6,8 @@ the documents of the current snapshot before anything is made of them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import msgspec
 
 from gsum.engine.documents import Documents, DocumentText
@@ -18,6 +20,9 @@ from gsum.rules.rule import Inputs
 from gsum.store.api import Store
 from gsum.store.digests import Digest
 from gsum.store.errors import ExitCode, GsumError
+
+HELD_BYTES = 4 * 1024 * 1024
+"""What is read for a leaf is needed again at most for the results above it: soon, or not at all."""
 
 _DECODER = msgspec.json.Decoder(Result)
 
@@ -34,7 +39,7 @@ def decode_result(data: bytes) -> Result:
 
 
 class InputReader:
-    """Gathers inputs for one build or one display; each document is read once."""
+    """Gathers inputs for one build or one display; the documents read last are held, up to `HELD_BYTES`."""
 
     def __init__(
         self, workspace: Workspace, graph: ActionGraph, keys: KeySet, store: Store, documents: Documents
@@ -44,14 +49,21 @@ class InputReader:
         self._keys = keys
         self._store = store
         self._documents = documents
-        self._texts: dict[str, DocumentText] = {}
-        self._leaves: dict[tuple[str, str], dict[str, Action]] = {}
+        self._texts: OrderedDict[str, DocumentText] = OrderedDict()
+        self._held = 0
+        self._leaves: dict[tuple[str, str], dict[str, Action]] | None = None
 
     def text(self, action: Action) -> DocumentText:
         """Return the text of a readable leaf's document."""
-        if action.label not in self._texts:
-            self._texts[action.label] = self._documents.read(action)
-        return self._texts[action.label]
+        known = self._texts.get(action.label)
+        if known is not None:
+            self._texts.move_to_end(action.label)
+            return known
+        read = self._texts[action.label] = self._documents.read(action)
+        self._held += len(read.data)
+        while self._held > HELD_BYTES and len(self._texts) > 1:
+            self._held -= len(self._texts.popitem(last=False)[1].data)
+        return read
 
     def inputs(self, action: Action, results: dict[str, Result]) -> Inputs:
         """Return the inputs of an action; `results` holds those of its children."""
@@ -97,14 +109,12 @@ class InputReader:
                     raise _broken(action.label, cited, "a claim cites it and the result does not hold it")
 
     def _leaves_of(self, action: Action) -> dict[str, Action]:
-        group = (action.package, action.dossier)
-        if group not in self._leaves:
-            self._leaves[group] = {
-                other.scope.id: other
-                for other in self._graph.actions.values()
-                if other.scope is not None and (other.package, other.dossier) == group
-            }
-        return self._leaves[group]
+        if self._leaves is None:
+            self._leaves = {}
+            for other in self._graph.actions.values():
+                if other.scope is not None:
+                    self._leaves.setdefault((other.package, other.dossier), {})[other.scope.id] = other
+        return self._leaves.get((action.package, action.dossier), {})
 
 
 def _broken(label: str, evidence: str, reason: str) -> EvidenceBroken:

@@ -17,13 +17,18 @@ REPORT_LISTS = ("recomputed", "generated", "cut_off", "ineligible", "pure", "fai
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
-    """What was asked of a build. `full` reads no entry and no stored generation."""
+    """What was asked of a build. `full` reads no entry and no stored generation; `jobs` bounds the requests in flight.
+
+    After a failure nothing starts, unless `keep_going`; what is in flight may land, unless `fail_fast`.
+    """
 
     patterns: tuple[str, ...]
     principal: str
     toolchain: str
     keep_going: bool = False
     full: bool = False
+    fail_fast: bool = False
+    jobs: int | None = None
 
 
 class BuildReport(msgspec.Struct, frozen=True):

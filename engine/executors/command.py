@@ -15,6 +15,7 @@ import msgspec
 
 from gsum.engine.executors.channel import Channel
 from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
+from gsum.engine.executors.pace import Pace
 from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
 from gsum.rules.config import CommandToolchain
@@ -23,8 +24,6 @@ from gsum.store.records import Generation, StopReason
 
 PROTOCOL = 1
 _START_SECONDS = 60
-_CAPACITY = 64
-"""Requests at hand: a quick program never waits for a commit."""
 _ERROR_WIDTH = 400
 Token = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -140,7 +139,7 @@ class CommandDialect:
 def command_executor(toolchain: CommandToolchain, workspace_root: Path) -> LineExecutor:
     """Return the executor of a declared program; nothing is started before the first request."""
     dialect = CommandDialect(toolchain, workspace_root)
-    return LineExecutor(dialect, reproducible=toolchain.reproducible, network=toolchain.network, capacity=_CAPACITY)
+    return LineExecutor(dialect, reproducible=toolchain.reproducible, network=toolchain.network, pace=Pace())
 
 
 def _error(request: ExecRequest, name: str, answer: Answer) -> Failed:

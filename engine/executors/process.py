@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import fcntl
 import os
 import selectors
 import signal
@@ -22,6 +23,7 @@ from gsum.engine.executors.channel import Lines
 STDERR_LINES = 20
 _STDERR_WIDTH = 400
 _CHUNK = 1 << 20
+_PIPE_BYTES = 1 << 19
 _LINGER_SECONDS = 10.0
 _LAST_READS = 256  # what a dead program left in its pipe is less; a descendant that goes on writing is cut off
 
@@ -50,6 +52,7 @@ class ChildProcess:
         )
         self._stdin, self._stdout, self._stderr = _pipes(self._popen)
         self._outgoing = bytearray()
+        self._writing = False
         self._incoming = Lines()
         self._stderr_rest = b""
         self._stderr_tail: deque[str] = deque(maxlen=STDERR_LINES)
@@ -112,14 +115,7 @@ class ChildProcess:
     def how_it_ended(self) -> str:
         """Say how the program ended, for an error's facts. Call after `kill` or `finish`."""
         code = self._popen.returncode
-        if code is None:
-            return "running"
-        if code >= 0:
-            return f"exit code {code}"
-        try:
-            return f"signal {-code} ({signal.Signals(-code).name})"
-        except ValueError:
-            return f"signal {-code}"
+        return "running" if code is None else how_it_ended(code)
 
     def end(self) -> str:
         """Reap a program that ended by itself, kill what is left of its group, and say how it ended."""
@@ -134,7 +130,7 @@ class ChildProcess:
 
     def stderr_tail(self) -> str:
         """Return the last lines the program wrote to its standard error."""
-        return "\n".join([*self._stderr_tail, *_printable(self._stderr_rest)][-STDERR_LINES:])
+        return "\n".join([*self._stderr_tail, *printable(self._stderr_rest)][-STDERR_LINES:])
 
     def _serve(self, source: object) -> None:
         if source is self._stdin:
@@ -173,7 +169,7 @@ class ChildProcess:
             *whole, rest = (self._stderr_rest + data).split(b"\n")
             self._stderr_rest = rest[-_STDERR_WIDTH:]
             for line in whole[-STDERR_LINES:]:
-                self._stderr_tail.extend(_printable(line))
+                self._stderr_tail.extend(printable(line))
 
     def _write(self) -> None:
         try:
@@ -183,11 +179,11 @@ class ChildProcess:
             pass
         except (OSError, ValueError):  # it closed its input: its end is reported by its output
             self._outgoing.clear()
-        registered = self._stdin in {key.fileobj for key in self._selector.get_map().values()}
-        if self._outgoing and not registered:
+        if self._outgoing and not self._writing:
             self._selector.register(self._stdin, selectors.EVENT_WRITE)
-        elif not self._outgoing and registered:
+        elif not self._outgoing and self._writing:
             self._selector.unregister(self._stdin)
+        self._writing = bool(self._outgoing)
 
     def _release(self) -> None:
         if self._released:
@@ -208,9 +204,24 @@ def _pipes(popen: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[byt
         raise ValueError("a child process needs three pipes")
     for pipe in (popen.stdin, popen.stdout, popen.stderr):
         os.set_blocking(pipe.fileno(), False)
+    if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux: so that a quick program works on while its answers wait
+        for pipe in (popen.stdin, popen.stdout):
+            with contextlib.suppress(OSError):  # the system's bound for all pipes of a user is reached
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return popen.stdin, popen.stdout, popen.stderr
 
 
-def _printable(line: bytes) -> list[str]:
+def how_it_ended(code: int) -> str:
+    """Say how a program ended: `code` is its exit code, or the negative of the signal that ended it."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def printable(line: bytes) -> list[str]:
+    """Return a line fit for an error's facts, as a list of one, or of none if it is empty."""
     text = line.decode("utf-8", "replace").rstrip()[:_STDERR_WIDTH]
     return ["".join(c if c.isprintable() else "?" for c in text)] if text else []

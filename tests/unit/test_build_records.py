@@ -112,9 +112,9 @@ class Watched:
         finally:
             self._open.pop()
 
-    def put_generation(self, *arguments):
-        self.generations.append(any(self._open))
-        return self._store.put_generation(*arguments)
+    def put_generations(self, made):
+        self.generations += [any(self._open)] * len(made)
+        return self._store.put_generations(made)
 
 
 def test_a_generation_is_committed_durably_and_what_costs_no_call_is_not(root, store):

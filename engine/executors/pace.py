@@ -1,0 +1,27 @@
+"""How many requests a program is given ahead of its answers: one if it is slow, many if it is quick. Pure.
+
+A quick program then never waits for us, and a slow one has nothing at hand that another try would have to repeat.
+"""
+
+from __future__ import annotations
+
+AHEAD_SECONDS = 0.02
+"""The work a program is given ahead: what its end may cost that was asked and not yet answered."""
+
+MOST = 256
+
+
+class Pace:
+    """The width of one program, from the answers it gave."""
+
+    def __init__(self) -> None:
+        self.width = 1
+
+    def answered(self, answers: int, seconds: float) -> None:
+        """Note that so many answers took so long: at most twice as many are asked for next."""
+        fitting = int(AHEAD_SECONDS * answers / max(seconds, 1e-6))
+        self.width = max(1, min(MOST, fitting, 2 * self.width))
+
+    def stumbled(self) -> None:
+        """Note that the program did not answer: what it had is asked for again, one at a time."""
+        self.width = 1
