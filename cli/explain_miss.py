@@ -10,7 +10,7 @@ import msgspec
 
 from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.render import counted, emit, emit_json, safe, state_text
-from gsum.cli.targets import ReadOnce, open_target
+from gsum.cli.targets import open_target
 from gsum.engine.explain import (
     Cause,
     CauseKind,
@@ -68,9 +68,9 @@ def command(label: str | None, last: bool, invocation: str | None, between: tupl
 
 
 def _now(config: Config, label: str) -> Explanation:
-    name, universe = open_target(config, label)
+    target = open_target(config, label)
     with reading_store(config, config.root) as store:
-        return explain(universe, store, ReadOnce(universe.workspace), name)
+        return explain(target.universe, store, target.documents, target.label)
 
 
 def _between(config: Config, between: tuple[str, str], label: str) -> Explanation:

@@ -27,8 +27,8 @@ def command(label: str, preimage: bool, context: bool) -> None:
     config = current_config()
     if preimage and context:
         raise click.UsageError("`--preimage` and `--context` exclude each other")
-    name, universe = open_target(config, label)
-    action = universe.keys.actions[name].action
+    target = open_target(config, label)
+    name, action = target.label, target.universe.keys.actions[target.label].action
     if config.json:
         document = {"label": name, "key": action.key, "context": action.kind.context}
         emit_json("key", {**document, "preimage": action.data.decode()})

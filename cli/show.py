@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import msgspec
 
 from gsum.cli.context import Config, current_config, options, reading_store
 from gsum.cli.render import aligned, emit, emit_json, safe, state_text
-from gsum.cli.targets import ReadOnce, open_target
+from gsum.cli.targets import open_target
 from gsum.cli.why import why_stale
 from gsum.engine.documents import Documents
 from gsum.engine.serving import NotServed, Served, serve
@@ -20,7 +21,6 @@ from gsum.rules.audit import Audit
 from gsum.rules.claims import Claim
 from gsum.rules.documents import Evidence
 from gsum.rules.graph import Action
-from gsum.rules.ingest import load_dossier
 from gsum.store.api import Store
 
 _CHILD = re.compile(r"child (\d+) is (\w+)")
@@ -48,10 +48,9 @@ def command(label: str) -> int:
     What is stale, not built or invalid is refused (exit 4 or 7) and shows no claim.
     """
     config = current_config()
-    name, universe = open_target(config, label)
-    documents = ReadOnce(universe.workspace)
+    target = open_target(config, label)
     with reading_store(config, config.root) as store:
-        shown = _shown(config, universe, store, documents, name)
+        shown = _shown(config, target.universe, store, target.documents, target.label)
     if config.json:
         emit_json("show", _document(shown))
     else:
@@ -81,11 +80,10 @@ def _shown(config: Config, universe: Universe, store: Store, documents: Document
         for evidence in served.result.evidence
     }
     source = universe.workspace.packages[action.package].sources
-    title = load_dossier(universe.workspace, source, action.dossier).title
     return Shown(
         action,
         served,
-        title,
+        universe.graph.titles[source, action.dossier],
         universe.workspace.schemas[action.schema].fields,
         lines,
         _invalid_below(universe, store, served),
@@ -129,9 +127,10 @@ def _print(config: Config, shown: Shown) -> None:
         for line in aligned(_audit_facts(result.audit)):
             emit(config, line)
         return
+    evidence = {record.id: record for record in result.evidence}
     for number, claim in enumerate(result.claims, 1):
         emit(config, "")
-        for line in _claim_lines(shown, number, claim):
+        for line in _claim_lines(shown, evidence, number, claim):
             emit(config, line)
     if not result.claims:
         emit(config, f"\n{_nothing(shown)}")
@@ -154,8 +153,7 @@ def _nothing(shown: Shown) -> str:
     return "No claims: its sources assert nothing that the schema asks for"
 
 
-def _claim_lines(shown: Shown, number: int, claim: Claim) -> list[str]:
-    evidence = {record.id: record for record in shown.served.result.evidence}
+def _claim_lines(shown: Shown, evidence: Mapping[str, Evidence], number: int, claim: Claim) -> list[str]:
     values = " · ".join(f"{field}: {safe(claim.values[field])}" for field in shown.fields)
     margin = f"{number}. "
     lines = [f"{margin}{click.style(values, bold=True)}"]

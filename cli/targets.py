@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from gsum.cli.context import Config, open_universe
-from gsum.engine.documents import DocumentText
-from gsum.engine.universe import Universe, WorkspaceDocuments
-from gsum.rules.config import Workspace
-from gsum.rules.graph import Action
+import msgspec
+
+from gsum.cli.context import Config
+from gsum.engine.reading import OneReading
+from gsum.engine.universe import Universe, universe_of
 from gsum.rules.labels import parse_target
+from gsum.rules.loader import load_workspace
 
 
-class ReadOnce:
-    """Documents of a workspace, each read and verified once for one command (a `gsum.engine.documents.Documents`)."""
+class Opened(msgspec.Struct, frozen=True):
+    """A target's label, the universe below it, and the documents as they were read for it."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._documents = WorkspaceDocuments(workspace)
-        self._texts: dict[str, DocumentText] = {}
-
-    def read(self, action: Action) -> DocumentText:
-        """Read a readable leaf's document."""
-        if action.label not in self._texts:
-            self._texts[action.label] = self._documents.read(action)
-        return self._texts[action.label]
+    label: str
+    universe: Universe
+    documents: OneReading
 
 
-def open_target(config: Config, text: str) -> tuple[str, Universe]:
-    """Return the label that a text names (a dossier's is its root's) and the universe below it.
+def open_target(config: Config, text: str) -> Opened:
+    """Open the target that a text names; a dossier's is its root.
 
     Raises:
         LabelError: if it names nothing, or more than one target.
     """
     label = str(parse_target(text))
-    return label, open_universe(config, [label])
+    workspace = load_workspace(config.root)
+    documents = OneReading(workspace)
+    universe = universe_of(
+        workspace, [label], principal=config.principal, toolchain=config.toolchain, digests=documents
+    )
+    return Opened(label, universe, documents)

@@ -17,7 +17,7 @@ from gsum.rules.config import AuditPackage, Workspace
 from gsum.rules.gold import GoldError
 from gsum.rules.gold_files import FileGolds, read_gold_again
 from gsum.rules.graph import Action, ActionGraph, ActionKind
-from gsum.rules.ingest import read_text
+from gsum.rules.ingest import Digests, read_text
 from gsum.rules.loader import load_workspace
 from gsum.rules.snapshot import Snapshot
 from gsum.store.digests import HEX_LENGTH, Digest
@@ -53,19 +53,29 @@ def load_universe(
 
 
 def universe_of(
-    workspace: Workspace, patterns: Sequence[str], *, principal: str | None = None, toolchain: str | None = None
+    workspace: Workspace,
+    patterns: Sequence[str],
+    *,
+    principal: str | None = None,
+    toolchain: str | None = None,
+    digests: Digests | None = None,
 ) -> Universe:
-    """Analyse `patterns` of a loaded workspace."""
-    graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain)
+    """Analyse `patterns` of a loaded workspace; documents are read and hashed through `digests` if given."""
+    graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain, digests=digests)
     return Universe(workspace, graph, compute_keys(workspace, graph), principal or workspace.section.principal)
 
 
 def surrounding_universe(
-    workspace: Workspace, patterns: Sequence[str], *, principal: str | None = None, toolchain: str | None = None
+    workspace: Workspace,
+    patterns: Sequence[str],
+    *,
+    principal: str | None = None,
+    toolchain: str | None = None,
+    digests: Digests | None = None,
 ) -> Universe:
     """Analyse `patterns` that only say where to look: gold that can't be used is an error of its audits alone."""
     golds = _SparingGolds()
-    graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain, golds=golds)
+    graph = analyse(workspace, patterns, principal=principal, toolchain=toolchain, digests=digests, golds=golds)
     unusable = {
         action.label: golds.errors[package, action.dossier]
         for action in graph.actions.values()

@@ -70,7 +70,7 @@ def analyse(
                 expanded[package, selection.dossier] = _expand(workspace, package, shown, toolchain, rules)
                 _add(actions, expanded[package, selection.dossier])
         requested |= dict.fromkeys(_requested(selection, expanded[selection.package, selection.dossier]))
-    graph = _closure(actions, tuple(requested))
+    graph = _closure(actions, tuple(requested), {pair: taken.title for pair, taken in snapshots.items()})
     check_graph(workspace, graph)
     return graph
 
@@ -226,13 +226,13 @@ def _requested(selection: Selection, expanded: tuple[Action, ...]) -> list[str]:
     return [wanted]
 
 
-def _closure(actions: dict[str, Action], requested: tuple[str, ...]) -> ActionGraph:
+def _closure(actions: dict[str, Action], requested: tuple[str, ...], titles: dict[tuple[str, str], str]) -> ActionGraph:
     order = check_acyclic(actions)
     needed = set(requested)
     for label in reversed(order):
         if label in needed:
             needed.update(actions[label].children)
-    return ActionGraph({label: actions[label] for label in order if label in needed}, requested)
+    return ActionGraph({label: actions[label] for label in order if label in needed}, requested, titles)
 
 
 def check_toolchain(workspace: Workspace, packages: set[str], toolchain: str | None) -> None:

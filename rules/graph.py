@@ -45,7 +45,10 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class ActionGraph(msgspec.Struct, frozen=True):
-    """Actions by label, children before parents, and the labels that were asked for."""
+    """Actions by label, children before parents, the labels that were asked for, and the titles of their dossiers by
+    source and name.
+    """
 
     actions: dict[str, Action]
     requested: tuple[str, ...]
+    titles: dict[tuple[str, str], str] = {}
