@@ -30,6 +30,8 @@ class WorkspaceSection(Section, frozen=True):
     principal: NonEmpty
     default_toolchain: NonEmpty
     salt: str = ""
+    worker_idle_seconds: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 300
+    """How long a worker stays for the next build; 0: it ends with its own. In no key."""
     subpackages: tuple[str, ...] = ()
 
 
@@ -144,6 +146,8 @@ class LocalToolchain(Section, frozen=True, tag_field="executor", tag="local"):
     decoding: DecodingSection = DecodingSection()
     timeout_seconds: PositiveInt = 600
     """Per action; decides only whether a generation is had, never which: not in any key."""
+    memory_mb: PositiveInt | None = None
+    """What a worker may take in all; null: 4 GiB beside its model. Not in any key either."""
 
     @property
     def reproducible(self) -> bool:

@@ -14,12 +14,21 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.executors.channel import Channel
-from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
+from gsum.engine.executors.client import ProtocolError, Refusal
 from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
-from gsum.engine.llm.schemes import SCHEMES, SINGLE
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, locate_model
-from gsum.engine.llm.wire import FROM_WORKER, Answer, Ask, Drop, FromWorker, Hello, Ready, Refused
+from gsum.engine.llm.wire import (
+    FROM_WORKER,
+    Answer,
+    Ask,
+    Drop,
+    FromWorker,
+    Hello,
+    Ready,
+    Refused,
+    Status,
+)
 from gsum.rules.config import LocalToolchain, NumericsSection
 from gsum.store.digests import Key
 from gsum.store.records import Generation
@@ -80,7 +89,7 @@ class LocalDialect:
         self._root = workspace_root
         self._environ = environ
 
-    def launch(self) -> tuple[Sequence[str], Mapping[str, str] | None, Path]:
+    def launch(self) -> tuple[Sequence[str], Mapping[str, str], Path]:
         """Run this interpreter on the worker module in a minimal environment."""
         argv = [sys.executable, "-P", "-m", "gsum.engine.llm.worker"]
         passed = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
@@ -91,6 +100,10 @@ class LocalDialect:
         argv, env, cwd = self.launch()
         return ChildProcess(argv, env=env, cwd=cwd)
 
+    def is_there(self) -> bool:
+        """Whether the worker runs already: never, where nobody else knows of it."""
+        return False
+
     def missing(self, error: OSError) -> Refusal:
         """The interpreter could not be started."""
         facts = {"reason": error.strerror or type(error).__name__, "interpreter": sys.executable}
@@ -98,6 +111,11 @@ class LocalDialect:
 
     def greeting(self) -> bytes | Refusal:
         """Locate the model's files and say what the worker is to be."""
+        hello = self.hello()
+        return hello if isinstance(hello, Refusal) else msgspec.json.encode(hello)
+
+    def hello(self) -> Hello | Refusal:
+        """Return the greeting, or why there is none."""
         try:
             model = locate_model(
                 self._toolchain_name,
@@ -110,12 +128,17 @@ class LocalDialect:
             facts = {name: str(value) for name, value in error.facts.items()}
             reason = FailureReason.MODEL_MISSING if isinstance(error, ModelMissing) else FailureReason.MISMATCH
             return Refusal(reason, error.message, facts, error.hint)
-        hello = Hello(self._toolchain_name, self._toolchain, self._numerics, str(model.folder), str(self._cache_dir))
-        return msgspec.json.encode(hello)
+        return Hello(
+            self._toolchain_name,
+            self._toolchain,
+            self._numerics,
+            str(model.folder),
+            str(self._cache_dir),
+        )
 
     def greeted(self, line: bytes) -> Refusal | None:
         """Ready, or a typed refusal."""
-        answer = _read(line)
+        answer = read_line(line)
         if isinstance(answer, Ready):
             return None
         if isinstance(answer, Refused):
@@ -132,33 +155,17 @@ class LocalDialect:
 
     def decode(self, asked: Mapping[Key, ExecRequest], line: bytes, seconds: float) -> Outcome:  # noqa: ARG002
         """Return the generation or the failure; its seconds are the worker's own, without the pipe."""
-        answer = _read(line)
-        request = None if isinstance(answer, Ready) or answer.key is None else asked.get(Key(answer.key))
-        if isinstance(answer, Ready) or request is None:
+        answer = read_line(line)
+        request = None if isinstance(answer, Ready | Status) or answer.key is None else asked.get(Key(answer.key))
+        if request is None or isinstance(answer, Ready | Status):
             raise ProtocolError("the key is not one that was asked")
         if isinstance(answer, Refused):
             return Failed(request.key, _reason(answer), answer.message, answer.facts, answer.hint)
         return _generated(request, answer)
 
 
-def local_executor(
-    name: str,
-    toolchain: LocalToolchain,
-    numerics: NumericsSection,
-    *,
-    cache_dir: Path,
-    workspace_root: Path,
-    environ: Mapping[str, str],
-) -> LineExecutor:
-    """Return the executor of a local toolchain; nothing is started before the first request."""
-    dialect = LocalDialect(
-        name, toolchain, numerics, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ
-    )
-    width = SCHEMES.get(numerics.batching, SINGLE).width
-    return LineExecutor(dialect, reproducible=True, network=False, capacity=2 * width, width=width)
-
-
-def _read(line: bytes) -> FromWorker:
+def read_line(line: bytes) -> FromWorker:
+    """Read a line of a worker. Raises ProtocolError."""
     try:
         return FROM_WORKER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gsum.engine.executors.client import LineExecutor
 from gsum.engine.executors.command import command_executor
-from gsum.engine.executors.local import local_executor
+from gsum.engine.executors.local import LocalDialect
+from gsum.engine.executors.pool import Member, PoolExecutor
 from gsum.engine.executors.protocol import Executor
-from gsum.rules.config import CommandToolchain, NumericsSection, ToolchainSection
+from gsum.engine.executors.slots import Slot
+from gsum.engine.executors.staying import Warm, WarmDialect
+from gsum.engine.llm.schemes import SCHEMES, SINGLE
+from gsum.rules.config import CommandToolchain, LocalToolchain, NumericsSection, ToolchainSection
 
 
 def make_executor(
@@ -19,16 +24,53 @@ def make_executor(
     workspace_root: Path,
     name: str = "NAME",
     environ: Mapping[str, str] | None = None,
+    warm: Warm | None = None,
+    places: Sequence[Slot] = (Slot(0),),
+    jobs: int | None = None,
 ) -> Executor:
-    """Return the executor of a toolchain; `name` is what hints call it.
+    """Return the executor of a toolchain; `name` is what hints call it. Nothing is started before a request.
 
     `numerics` is the profile a local toolchain names. `environ` is where the local worker's few variables are
     taken from (`HOME`, `HF_HOME`, `CUDA_VISIBLE_DEVICES`, …); a command inherits the process environment.
+    A local toolchain has a worker for each of `places`, as far as there is enough to do; without `warm` they end with
+    the executor. `jobs` bounds the requests in flight.
     """
     if isinstance(toolchain, CommandToolchain):
         return command_executor(toolchain, workspace_root)
     if numerics is None:
         raise ValueError("a local toolchain needs its numerics profile")
-    return local_executor(
-        name, toolchain, numerics, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ or {}
+    width = SCHEMES.get(numerics.batching, SINGLE).width
+    members = []
+    for place in places:
+        dialect = _dialect(
+            name, toolchain, numerics, {**(environ or {}), **place.environ}, place, warm, (cache_dir, workspace_root)
+        )
+        executor = LineExecutor(dialect, reproducible=True, network=False, capacity=2 * width, width=width)
+        members.append(Member(executor, dialect.is_there))
+    if len(members) == 1 and jobs is None:
+        return members[0].executor
+    return PoolExecutor(members, jobs=jobs)
+
+
+def _dialect(
+    name: str,
+    toolchain: LocalToolchain,
+    numerics: NumericsSection,
+    environ: Mapping[str, str],
+    place: Slot,
+    warm: Warm | None,
+    where: tuple[Path, Path],
+) -> LocalDialect:
+    cache, root = where
+    if warm is None or warm.idle_seconds == 0:
+        return LocalDialect(name, toolchain, numerics, cache_dir=cache, workspace_root=root, environ=environ)
+    return WarmDialect(
+        name,
+        toolchain,
+        numerics,
+        cache_dir=cache,
+        workspace_root=root,
+        environ=environ,
+        warm=warm,
+        slot=place,
     )

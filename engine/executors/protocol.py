@@ -84,6 +84,18 @@ class Generated(msgspec.Struct, frozen=True):
 Outcome = Generated | Failed
 
 
+class WorkerNotice(msgspec.Struct, frozen=True):
+    """A model's worker was started, or found running (`warm`), or is ready: `seconds` after that, else null.
+
+    `worker` counts those of one toolchain from 0.
+    """
+
+    toolchain: str
+    worker: int
+    warm: bool
+    seconds: float | None = None
+
+
 class Executor(Protocol):
     """Runs requests. Used by one thread.
 

@@ -1,7 +1,7 @@
 """Cuts a process off from the network, and bounds its memory, for the rest of its life. Imports no model library.
 
 Where the system allows it, the process goes into a network namespace of its own, in which there is no interface; in
-any case Python's sockets are refused.
+any case Python's sockets are refused. A socket that listened before goes on accepting: that is how clients come.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _REFUSED = frozenset(
         "socket.sendto",
     }
 )
+HEADROOM = 4 << 30
+"""What a worker on the CPU may take beside its model: the decoder's bound on keys and values, and as much again."""
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET of Linux's sched.h
 
 
@@ -47,16 +49,24 @@ def refuse_network() -> Isolation:
     return isolation
 
 
-def limit_memory(headroom: int) -> None:
-    """Let the process take `headroom` bytes more than it has; beyond, an allocation fails. Linux only."""
+def limit_memory(megabytes: int | None) -> int | None:
+    """Bound the memory that the process may take; beyond, an allocation fails. Linux only.
+
+    `megabytes` is for all its data; null: `HEADROOM` more than it has. If it has more already, nothing is bound, and
+    how much it has, in megabytes, is returned.
+    """
     if sys.platform != "linux":
-        return
+        return None
     import resource  # noqa: PLC0415 - absent on Windows
 
     [line] = [one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmData:")]
-    most = int(line.split()[1]) * 1024 + headroom
+    has = int(line.split()[1]) * 1024
+    most = has + HEADROOM if megabytes is None else megabytes << 20
+    if most < has:
+        return has >> 20
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    return None
 
 
 def _enter_empty_namespace() -> bool:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import msgspec
 
+from gsum.engine.llm.convert import converted_folder
+from gsum.engine.llm.fit import fingerprint, library_versions
 from gsum.engine.llm.load import LoadedModel, load
 from gsum.engine.llm.ragged import uneven_rows
 from gsum.engine.llm.schemes import SCHEMES, SINGLE, Scheme
-from gsum.engine.llm.sources import ToolchainError
+from gsum.engine.llm.sources import ToolchainError, is_gguf
 from gsum.engine.llm.verify import (
     Mismatch,
     declared,
-    library_versions,
     mismatches,
     observe_libraries,
     observe_model,
@@ -34,6 +35,8 @@ class Served(msgspec.Struct, frozen=True):
     versions: dict[str, str]
     backend: str | None
     scheme: Scheme
+    files: dict[Path, tuple[int, ...]] = {}
+    """What the model was read from, and what tells later whether it still is that (`fit.fingerprint`)."""
 
 
 def open_model(hello: Hello) -> Served | Refused:
@@ -52,6 +55,7 @@ def open_model(hello: Hello) -> Served | Refused:
         return _refused(hello, wrong)
     if hello.numerics.threads is not None:
         torch.set_num_threads(hello.numerics.threads)
+    before = dict(zip(files := model_files(hello), fingerprint(files), strict=True))
     try:
         loaded = load(hello.name, hello.toolchain, Path(hello.model), Path(hello.cache_dir), verify=not hello.observe)
     except ToolchainError as error:
@@ -63,10 +67,20 @@ def open_model(hello: Hello) -> Served | Refused:
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
     if not hello.observe and scheme.width > 1 and (uneven := uneven_rows(loaded.model, scheme.quantum)):
         return _uneven(hello, uneven)
-    return _served(hello, loaded, seen)
+    made = [file for file in model_files(hello) if file not in before]  # converted just now
+    return _served(hello, loaded, seen, before | dict(zip(made, fingerprint(made), strict=True)))
 
 
-def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str]) -> Served:
+def model_files(hello: Hello) -> list[Path]:
+    """Return the files that a greeting's model is read from: the declared ones, and what they were converted to."""
+    declared_files = [Path(hello.model) / file for file in sorted(hello.toolchain.files)]
+    if not is_gguf(hello.toolchain):
+        return declared_files
+    folder = converted_folder(hello.toolchain, Path(hello.cache_dir))
+    return [*declared_files, *sorted(folder.glob("*"))]
+
+
+def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str], files: dict[Path, tuple[int, ...]]) -> Served:
     import torch  # noqa: PLC0415
 
     device = loaded.device
@@ -77,7 +91,7 @@ def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str]) -> Served:
     backend = hello.toolchain.grammar.backend
     versions = {**library_versions(), "torch": str(torch.__version__)}
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
-    return Served(loaded, seen, device, seen["dtype"], versions, backend, scheme)
+    return Served(loaded, seen, device, seen["dtype"], versions, backend, scheme, files)
 
 
 def _uneven(hello: Hello, shapes: list[str]) -> Refused:

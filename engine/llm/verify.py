@@ -6,17 +6,13 @@ Both sides are flat tables of strings with the same names; what is declared as n
 from __future__ import annotations
 
 import hashlib
-from importlib import metadata
 
 import msgspec
 
+from gsum.engine.llm.fit import installed_version
 from gsum.engine.llm.load import LoadedModel, is_tied
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import LocalToolchain, NumericsSection
-
-LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "llguidance")
-"""The libraries that a numerics profile is pinned with, and that every observation records."""
-
 
 class Mismatch(msgspec.Struct, frozen=True):
     """One declared value that is not what was observed."""
@@ -26,15 +22,10 @@ class Mismatch(msgspec.Struct, frozen=True):
     observed: str
 
 
-def library_versions() -> dict[str, str]:
-    """Return the installed versions of `LIBRARIES`; an absent one is `absent`."""
-    return {name: _version(name) for name in LIBRARIES}
-
-
 def observe_libraries(numerics: NumericsSection, toolchain: LocalToolchain) -> dict[str, str]:
     """Return what can be seen before a model is loaded."""
     names = {*numerics.libraries, *({"llguidance"} if toolchain.grammar.backend else set())}
-    seen = {f"library {name}": _version(name) for name in sorted(names)}
+    seen = {f"library {name}": installed_version(name) for name in sorted(names)}
     known = numerics.batching in SCHEMES
     return {**seen, "batching": numerics.batching if known else f"none but {', '.join(sorted(SCHEMES))}"}
 
@@ -92,13 +83,6 @@ def _agrees(name: str, wanted: str, seen: str) -> bool:
     if name.startswith("library ") and "+" not in wanted:
         return seen.partition("+")[0] == wanted
     return seen == wanted
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "absent"
 
 
 def settings(max_new_tokens: int, end_ids: frozenset[int], backend: str | None) -> dict[str, str | int | bool | None]:

@@ -1,10 +1,13 @@
-"""The lines between the local executor and its worker, as tagged structs. Pure; imports no model library.
+"""The lines between clients and a worker, as tagged structs. Pure; imports no model library.
 
 Greeting: `Hello`, answered by `Ready` or `Refused`. Then any number of `Ask`, several in flight, each answered once
 and in any order by `Answer` or `Refused`. A `Drop` gives a request up: if it was not yet answered, it is refused.
+`Probe` and `Stop` need no greeting and are answered at once by `Status`.
 """
 
 from __future__ import annotations
+
+import enum
 
 import msgspec
 
@@ -12,7 +15,9 @@ from gsum.rules.config import LocalToolchain, NumericsSection
 from gsum.rules.requests import Request
 from gsum.store.records import StopReason
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
+SOCKET_OPTION = "--socket"
+"""How a worker is told that its standard input is a listening socket: its folder and name follow."""
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -28,12 +33,17 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     observe: bool = False
     """Load and report, without comparing: for `gsum toolchain pin`."""
     version: int = WIRE_VERSION
+    code: str = ""
+    """The digest of the client's code (`fit.code_digest`); empty: that of this very installation."""
+    idle_seconds: int = 0
+    """How long a worker that is found by its socket stays without a client."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """The worker has loaded and checked the model; `observed` is what it found."""
 
     observed: dict[str, str]
+    pid: int = 0
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -78,7 +88,48 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     sampled: int
 
 
-ToWorker = Hello | Ask | Drop
-FromWorker = Ready | Refused | Answer
+class Probe(msgspec.Struct, frozen=True, tag="probe"):
+    """What are you, and how are you?"""
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """Take no new client, and end when those that you have are done; `now`: end at once."""
+
+    now: bool = False
+
+
+class State(enum.Enum):
+    """What a worker is doing: it loads its model, waits or works, or ends when its clients are done."""
+
+    STARTING = "starting"
+    IDLE = "idle"
+    WORKING = "working"
+    ENDING = "ending"
+
+
+class Status(msgspec.Struct, frozen=True, tag="status"):
+    """How a worker is. Times are in seconds; `memory` is what it has resident, in bytes, null where not told."""
+
+    pid: int
+    state: State
+    toolchain: str
+    device: str
+    gsum: str
+    age: float
+    idle: float
+    """How long it has had no client."""
+    idle_seconds: int
+    """How long it may have none."""
+    memory: int | None
+    clients: int
+    at_hand: int
+    """Requests without an answer."""
+    served: int
+    """Requests answered."""
+    wire: int = WIRE_VERSION
+
+
+ToWorker = Hello | Ask | Drop | Probe | Stop
+FromWorker = Ready | Refused | Answer | Status
 TO_WORKER: msgspec.json.Decoder[ToWorker] = msgspec.json.Decoder(ToWorker)
 FROM_WORKER: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)

@@ -1,190 +1,166 @@
-"""The worker process: `python -m gsum.engine.llm.worker`, the lines of `wire.py` on standard input and output.
+"""The worker process: it owns one model, has no network, and writes no document text anywhere but in its answers.
 
-It owns one model, has no network, and ends when its input does, even in the middle of a generation. It writes no
-document text anywhere but in its answers.
+`python -m gsum.engine.llm.worker` answers one client on standard input and output, and ends with it. With `--socket
+FOLDER NAME` its standard input is a listening socket, and it stays for the next client.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import queue
+import resource
+import socket
 import sys
-import threading
-from collections import deque
-from typing import BinaryIO, NoReturn
+from pathlib import Path
+from types import TracebackType
 
-import msgspec
-
-from gsum.engine.llm.decode import Decoded, Decoder, GrammarError, NotANumber, OverBudget
+from gsum.engine.executors.runtime import Runtime
+from gsum.engine.llm.bench import Bench
+from gsum.engine.llm.fit import code_digest, fingerprint, substance
 from gsum.engine.llm.hermetic import limit_memory, refuse_network
+from gsum.engine.llm.post import Door, Letter, Post, Tally
 from gsum.engine.llm.serve import Served, open_model
-from gsum.engine.llm.tokenize import TemplateError
-from gsum.engine.llm.verify import settings
-from gsum.engine.llm.wire import TO_WORKER, Answer, Ask, Drop, FromWorker, Hello, Ready, Refused, ToWorker
+from gsum.engine.llm.wire import SOCKET_OPTION, Ask, Drop, Hello, Ready, Refused, State, Status
+from gsum.store.version import VERSION
 
-_HEADROOM = 4 << 30
-"""What a worker on the CPU may take beside its model: the decoder's bound on keys and values, and as much again."""
-_MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
+_CHANGED = "a file of the model has changed since the worker read it"
 
 
 def main() -> None:
-    """Greet, then answer until the input ends."""
-    answers = _take_stdout()
+    """Greet, then answer until nobody is left."""
+    sys.excepthook = report_bug
+    tally = Tally()
+    post = _post(tally, sys.argv[1:])
     isolation = refuse_network()
-    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_read_lines, args=(lines,), daemon=True).start()
-    hello = TO_WORKER.decode(lines.get())
-    if not isinstance(hello, Hello):
-        raise SystemExit("the first line must be a greeting")
-    served = open_model(hello)
+    post.start()
+    letter = post.inbox.get()
+    while not isinstance(letter.message, Hello):  # a first client that went at once
+        letter = post.inbox.get()
+    first = letter.message
+    tally.toolchain, tally.device = first.name, first.toolchain.device.value
+    served = open_model(first)
+    if isinstance(served, Served):
+        served.observed["network"] = isolation.value
+        served = limit_memory_of(served, first)
+    reception = Reception(first, served)
     if isinstance(served, Refused):
-        _send(answers, served)
-        return
-    if served.loaded.device == "cpu":
-        limit_memory(_HEADROOM)
-    _send(answers, Ready({**served.observed, "network": isolation.value}))
-    bench = Bench(served)
+        post.send(letter.client, served)
+        post.retire()
+        while True:
+            _greet(post, reception, post.inbox.get())
+    post.send(letter.client, reception.answer(first))
+    tally.ready = True
+    _serve(post, reception, Bench(served), tally)
+
+
+class Reception:
+    """Whom a worker serves: clients that want just what it was started for, while its files are what they were."""
+
+    def __init__(self, first: Hello, served: Served | Refused) -> None:
+        self._first, self._served = first, served
+        self._code = code_digest()
+
+    def answer(self, hello: Hello) -> Ready | Refused:
+        """Return the answer to a greeting."""
+        if isinstance(self._served, Refused):
+            return self._served
+        other = hello.code not in ("", self._code) or substance(hello) != substance(self._first)
+        if other:
+            facts = {"gsum of the worker": VERSION}
+            return Refused("mismatch", "the worker is of another version than its client", facts, "gsum worker stop")
+        if fingerprint(list(self._served.files)) != tuple(self._served.files.values()):
+            facts = {"model": hello.model}
+            return Refused("mismatch", _CHANGED, facts, "gsum worker stop; the next build reads and checks them anew")
+        return Ready(self._served.observed, os.getpid())
+
+
+def _serve(post: Post, reception: Reception, bench: Bench, tally: Tally) -> None:
     while True:
-        while not lines.empty() or bench.idle:
-            bench.take(TO_WORKER.decode(lines.get()))
-        for said in bench.step():
-            _send(answers, said)
+        while bench.idle or not post.inbox.empty():
+            letter = post.inbox.get()
+            if letter.message is None:
+                bench.leave(letter.client)
+            elif isinstance(letter.message, Hello):
+                _greet(post, reception, letter)
+            else:
+                bench.take(letter.client, letter.message)
+            tally.at_hand = bench.at_hand
+        for client, said in bench.step():
+            tally.served += 1
+            tally.at_hand = bench.at_hand
+            post.send(client, said)
 
 
-class Bench:
-    """What a worker has at hand: requests at work in its decoder, and those that wait for a place."""
-
-    def __init__(self, served: Served) -> None:
-        self._served = served
-        self.decoder = Decoder(served.loaded, served.scheme)
-        self._limit = served.scheme.width
-        self._asked: dict[str, Ask] = {}
-        self._waiting: deque[str] = deque()
-        self._said: list[Answer | Refused] = []
-
-    @property
-    def idle(self) -> bool:
-        """Whether there is nothing to do and nothing to say."""
-        return not (self._asked or self._said)
-
-    def take(self, message: ToWorker) -> None:
-        """Put a request behind the others, or give one up."""
-        if isinstance(message, Ask):
-            self._asked[message.key] = message
-            self._waiting.append(message.key)
-        elif isinstance(message, Drop) and message.key in self._asked:
-            self.decoder.drop(message.key)
-            with contextlib.suppress(ValueError):
-                self._waiting.remove(message.key)
-            self._say(message.key, Refused("cancelled", "the request was given up", key=message.key))
-
-    def step(self) -> list[Answer | Refused]:
-        """Fill the free places, run one pass, and return what is to be said."""
-        try:
-            while self._waiting and len(self.decoder.keys) < self._limit and not self.decoder.full:
-                self._begin(self._waiting.popleft())
-            for key, done in self.decoder.step():
-                self._say(key, _answer(self._served, self._asked[key], done))
-        except (MemoryError, RuntimeError) as error:
-            if not is_memory(error):
-                raise
-            self._out_of_memory()
-        said, self._said = self._said, []
-        return said
-
-    def _begin(self, key: str) -> None:
-        try:
-            self.decoder.add(key, self._asked[key].request)
-        except OverBudget as error:
-            self._say(key, _over_budget(key, error))
-        except GrammarError as error:
-            self._say(key, _grammar_failed(key, error))
-        except TemplateError as error:
-            self._say(key, Refused("error", "the prompt could not be rendered", {"reason": str(error)}, None, key))
-
-    def _out_of_memory(self) -> None:
-        """Begin again with half as many at a time; a request that does not fit by itself fails."""
-        at_work = self.decoder.keys
-        self.decoder.give_back_memory()
-        if len(at_work) > 1:
-            self._limit = max(1, len(at_work) // 2)
-            self._waiting.extendleft(reversed(at_work))
-            return
-        facts = {"device": self._served.loaded.device}
-        for key in at_work:
-            self._say(key, Refused("memory", "the machine ran out of memory", facts, None, key))
-
-    def _say(self, key: str, said: Answer | Refused) -> None:
-        del self._asked[key]
-        self._said.append(said)
+def _greet(post: Post, reception: Reception, letter: Letter) -> None:
+    """Answer a greeting; with a refusal, take no more clients: they shall have a worker that reads its files anew."""
+    if isinstance(letter.message, Ask | Drop) or letter.message is None:
+        return
+    answer = reception.answer(letter.message)
+    post.send(letter.client, answer)
+    if isinstance(answer, Refused):
+        post.retire()
 
 
-def _answer(served: Served, ask: Ask, done: Decoded | GrammarError | NotANumber) -> Answer | Refused:
-    """Return the line that says what became of a request."""
-    if isinstance(done, GrammarError):
-        return _grammar_failed(ask.key, done)
-    if isinstance(done, NotANumber):
-        return Refused("error", "the model's logits are not numbers", {"dtype": served.dtype}, None, ask.key)
-    return Answer(
-        key=ask.key,
-        token_ids=done.token_ids,
-        text=done.text,
-        stop=done.stop,
-        seconds=done.seconds,
-        device=served.device,
-        dtype=served.dtype,
-        versions=served.versions,
-        settings=settings(ask.request.max_new_tokens, served.loaded.end_ids, served.backend),
-        prompt_tokens=done.prompt_tokens,
-        prefilled=done.prefilled,
-        reused=done.reused,
-        forced=done.forced,
-        sampled=done.sampled,
-    )
+def limit_memory_of(served: Served, hello: Hello) -> Served | Refused:
+    """Bound what the process may take from now on, as its toolchain says."""
+    allowed = hello.toolchain.memory_mb
+    if served.loaded.device != "cpu" and allowed is None:
+        return served
+    if needed := limit_memory(allowed):
+        facts = {"allowed": f"{allowed} MB", "taken by the model": f"{needed} MB"}
+        hint = f"raise `memory_mb` of `[toolchain.{hello.name}]` in BUILD.toml, or leave it out"
+        return Refused("memory", "the model does not fit the memory that its worker may take", facts, hint)
+    return served
 
 
-def is_memory(error: Exception) -> bool:
-    """Whether an exception says that the machine or the device has no memory left."""
-    return isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in _MEMORY_SIGNS)
+def _post(tally: Tally, arguments: list[str]) -> Post:
+    """Return the connections that the command line asks for."""
 
+    def describe(clients: int, age: float, alone: float, ending: bool) -> Status:
+        working = State.WORKING if tally.at_hand else State.IDLE
+        return Status(
+            pid=os.getpid(),
+            state=State.ENDING if ending else working if tally.ready else State.STARTING,
+            toolchain=tally.toolchain,
+            device=tally.device,
+            gsum=VERSION,
+            age=age,
+            idle=alone,
+            idle_seconds=tally.idle_seconds,
+            memory=_resident(),
+            clients=clients,
+            at_hand=tally.at_hand,
+            served=tally.served,
+        )
 
-def _grammar_failed(key: str, error: GrammarError) -> Refused:
-    return Refused("error", error.message, error.facts, error.hint, key)
-
-
-def _over_budget(key: str, error: OverBudget) -> Refused:
-    needed = f"at least {error.needed}" if error.at_least else str(error.needed)
-    if error.context:
-        message, hint = "the input and its answer do not fit the model's context", "give fewer or shorter documents"
-    else:
-        message = "the input is longer than its budget"
-        hint = "raise the package's input budget in BUILD.toml, or split the document"
-    return Refused(
-        "over_budget", message, {"budget": f"{error.budget} tokens", "needed": f"{needed} tokens"}, hint, key
-    )
-
-
-def _take_stdout() -> BinaryIO:
-    """Keep standard output for answers alone; whatever a library prints goes to standard error."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    if arguments[:1] == [SOCKET_OPTION]:
+        folder, name = arguments[1:]
+        os.chdir("/")  # hold no folder of a client
+        runtime = Runtime(Path(folder))
+        listener = socket.socket(fileno=os.dup(0))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        return Post(tally, describe, door=Door(listener, runtime, name, runtime.inode(name)))
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever a library prints goes to standard error
     sys.stdout = sys.stderr
-    return answers
+    return Post(tally, describe, pipes=(0, answers))
 
 
-def _read_lines(lines: queue.SimpleQueue[bytes]) -> NoReturn:
-    for line in sys.stdin.buffer:
-        lines.put(line)
-    os._exit(0)  # the client is gone: nobody wants the generation in progress
-
-
-def _send(answers: BinaryIO, message: FromWorker) -> None:
+def _resident() -> int | None:
+    """Return what the process has in memory now, or its highest where the system does not tell."""
     try:
-        answers.write(msgspec.json.encode(message) + b"\n")
-        answers.flush()
-    except BrokenPipeError:
-        os._exit(0)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return None
+
+
+def report_bug(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:  # noqa: ARG001
+    """Say what ended the worker, and where: never the error's text, which may quote a document."""
+    places = []
+    while place is not None:
+        code = place.tb_frame.f_code
+        places.append(f"{Path(code.co_filename).name}:{place.tb_lineno} {code.co_name}")
+        place = place.tb_next
+    print(f"{kind.__name__} at {' > '.join(places[-6:])}", file=sys.stderr)  # noqa: T201 - its log
 
 
 if __name__ == "__main__":

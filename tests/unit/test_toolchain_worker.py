@@ -171,9 +171,9 @@ def test_one_past_its_time_is_given_up_and_the_worker_lives_on(folder, tmp_path)
 
 
 def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp_path):
+    from gsum.engine.llm.bench import Bench
     from gsum.engine.llm.serve import open_model
     from gsum.engine.llm.wire import Answer, Ask, Hello, Refused
-    from gsum.engine.llm.worker import Bench
 
     hello = Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))
     bench = Bench(open_model(hello))
@@ -182,17 +182,17 @@ def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp
 
     def tight():
         seen.append(len(bench.decoder.keys))
-        if seen[-1] > 2 or "huge" in bench.decoder.keys:
+        if seen[-1] > 2 or "0 huge" in bench.decoder.keys:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
         return step()
 
     bench.decoder.step = tight
     keys = [*"abcdefg", "huge"]
     for key in keys:
-        bench.take(Ask(key, ask("x", key).request))
+        bench.take(0, Ask(key, ask("x", key).request))
     said = []
     while not bench.idle:
-        said += bench.step()
+        said += [message for _, message in bench.step()]
     assert seen[:3] == [8, 4, 2]
     assert max(seen[2:]) <= 2
     assert {one.key for one in said if isinstance(one, Answer)} == set("abcdefg")
@@ -341,8 +341,8 @@ def test_the_worker_has_no_network():
 
 def test_the_worker_s_memory_has_a_limit_and_the_worker_outlives_it():
     code = (
-        "import torch\nfrom gsum.engine.llm.hermetic import limit_memory\n"
-        "from gsum.engine.llm.worker import is_memory\nlimit_memory(1 << 28)\n"
+        "import torch\nfrom gsum.engine.llm import hermetic\n"
+        "from gsum.engine.llm.bench import is_memory\nhermetic.HEADROOM = 1 << 28\nhermetic.limit_memory(None)\n"
         "torch.zeros(1 << 24)\n"  # 64 MB of 256
         "try:\n    torch.zeros(1 << 28)\nexcept RuntimeError as error:\n    print(is_memory(error))\n"
         "print(float(torch.ones(1 << 20).sum()))\n"
