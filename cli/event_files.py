@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gsum.engine.clock import Clock
-from gsum.engine.events import ActionFailed, ActionFinished, ActionStarted, BuildFinished, Event
+from gsum.engine.events import ActionFailed, ActionFinished, ActionStarted, BuildFinished, Event, kept_event
 from gsum.store.errors import ExitCode, GsumError
 
 _MICROSECONDS = 1_000_000
@@ -37,7 +37,7 @@ class EventLines:
 
     def event(self, event: Event) -> None:
         """Write an event."""
-        line = msgspec.to_builtins(event) | {"at": round(self._clock.monotonic() - self._began, 6)}
+        line = msgspec.to_builtins(kept_event(event)) | {"at": round(self._clock.monotonic() - self._began, 6)}
         try:
             self._file.write(msgspec.json.encode(line) + b"\n")
         except OSError as error:

@@ -129,13 +129,26 @@ AnyEvent = (
     | Accounted
 )
 
+SAID = frozenset({"error", "stderr"})
+"""Facts of a failure that hold what a program wrote, which may be the text of a document: the build that ran it shows
+them, and nothing keeps them.
+"""
+
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
+def kept_event(event: Event) -> Event:
+    """Return an event as it may be kept: of a failure, without what a program wrote."""
+    if isinstance(event, ActionFailed) and not SAID.isdisjoint(event.facts):
+        facts = {name: text for name, text in event.facts.items() if name not in SAID}
+        return msgspec.structs.replace(event, facts=facts)
+    return event
+
+
 def encode_event(event: Event) -> bytes:
-    """Encode an event as one JSON object."""
-    return _ENCODER.encode(event)
+    """Encode an event, as it may be kept, as one JSON object."""
+    return _ENCODER.encode(kept_event(event))
 
 
 def decode_event(data: bytes) -> AnyEvent:
