@@ -19,6 +19,7 @@ from gsum.rules.gold_files import FileGolds, read_gold_again
 from gsum.rules.graph import Action, ActionGraph, ActionKind
 from gsum.rules.ingest import Digests, read_text
 from gsum.rules.loader import load_workspace
+from gsum.rules.places import Places
 from gsum.rules.snapshot import Snapshot
 from gsum.store.digests import HEX_LENGTH, Digest
 
@@ -107,6 +108,7 @@ class WorkspaceDocuments:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self._places = Places(workspace)
 
     def read(self, action: Action) -> DocumentText:
         """Read a readable leaf's document; it must hash to what the action's scope says."""
@@ -118,5 +120,5 @@ class WorkspaceDocuments:
             gold = read_gold_again(self._workspace, package, action.dossier, action.principal, scope.text)
             return DocumentText(gold, gold.decode())
         alone = Snapshot(action.source, action.dossier, "", action.principal, (scope,), {scope.id: path})
-        data, text = read_text(self._workspace, alone, scope.id)
+        data, text = read_text(self._workspace, alone, scope.id, self._places)
         return DocumentText(data, text)

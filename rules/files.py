@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 
 from gsum.rules.toml import DeclarationError
+
+_CHUNK = 1 << 20
 
 
 def read_document(root: str, path: str, max_bytes: int) -> tuple[bytes, str]:
@@ -38,14 +39,18 @@ def read_bytes(root: str, path: str, max_bytes: int, noun: str) -> bytes:
     """
     try:
         # What stands there may be replaced at any moment: the open file is looked at, and no FIFO waited for.
-        with open(Path(root, path), "rb", opener=without_waiting) as stream:
-            status = os.fstat(stream.fileno())
+        full = os.path.join(root, path)  # noqa: PTH118 - strings, for speed
+        descriptor = without_waiting(full, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise DeclarationError(f"{noun} `{path}` is no regular file", facts={"file": path})
             size = status.st_size
             if size <= max_bytes:
-                data = stream.read(max_bytes + 1)
+                data = _all_of(descriptor, size, max_bytes)
                 size = len(data)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise unreadable(f"{noun} `{path}` can't be read", path, error) from None
     if size > max_bytes:
@@ -55,6 +60,19 @@ def read_bytes(root: str, path: str, max_bytes: int, noun: str) -> bytes:
             hint="split it, or raise `max_bytes` of its source",
         )
     return data
+
+
+def _all_of(descriptor: int, expected: int, most: int) -> bytes:
+    """Read to the end of a file, but no more than one byte beyond `most`."""
+    data = os.read(descriptor, expected + 1)
+    if len(data) == expected:
+        return data
+    parts = [data]
+    left = most + 1 - len(data)
+    while left > 0 and (data := os.read(descriptor, min(left, _CHUNK))):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
 
 
 def without_waiting(path: str, flags: int) -> int:

@@ -184,8 +184,10 @@ def read_survey(workspace: Workspace, surveyed: Survey, digests: Digests | None 
     return Snapshot(surveyed.source, surveyed.dossier, surveyed.title, surveyed.principal, tuple(scopes), found)
 
 
-def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[bytes, str]:
+def read_text(workspace: Workspace, taken: Snapshot, document: str, places: Places | None = None) -> tuple[bytes, str]:
     """Read a readable document of a snapshot again: its exact bytes and its canonical text.
+
+    `places` may be those of documents read before: what is read must be, byte for byte, what was surveyed.
 
     Raises:
         SourceChanged: if the file is no longer the one that the snapshot was taken of.
@@ -196,7 +198,7 @@ def read_text(workspace: Workspace, taken: Snapshot, document: str) -> tuple[byt
     label = str(document_label(taken.source, taken.dossier, document))
     hint = "build again: the snapshot is taken anew"
     try:
-        Places(workspace).check(path, label)
+        (places or Places(workspace)).check(path, label)
         data, text = read_document(workspace.root, path, workspace.sources[taken.source].max_bytes)
     except DeclarationError as error:
         facts = {"file": path, "now": error.message}
