@@ -68,7 +68,6 @@ class Verification:
         self._rounds: list[RoundReport] = []
         self._findings: list[Finding] = []
         self._failures: list[Failure] = []
-        self._puts: dict[Key, GenerationPut] = {}
         self._executions = 0
         self._new_tokens = 0
 
@@ -141,8 +140,12 @@ class Verification:
                 return False
             started = self._clock.now()
             outcomes = self._ask(executor, [stored[key] for key in batch])
-            self._keep([one for one in outcomes if isinstance(one, Generated)], started)
-            self._compare_all(outcomes, planned.number, batch, stored)
+            puts = self._keep([one for one in outcomes if isinstance(one, Generated)], started)
+            for one in outcomes:
+                if isinstance(one, Generated):
+                    self._compare(one, puts[one.key], stored[one.key], planned.number, batch)
+                else:
+                    self._fail(one, stored[one.key], planned.number)
             if any(isinstance(one, Failed) and one.exit_code is ExitCode.TOOLCHAIN for one in outcomes):
                 return False
         if self._interrupted():
@@ -164,20 +167,12 @@ class Verification:
             outcomes += executor.wait(0)
         return [one for one in outcomes if isinstance(one, Generated) or one.reason is not FailureReason.CANCELLED]
 
-    def _keep(self, made: Sequence[Generated], started: str) -> None:
+    def _keep(self, made: Sequence[Generated], started: str) -> dict[Key, GenerationPut]:
         """Keep outputs beside what is stored, durably: each cost a model call."""
         with self._store.transaction(durable=bool(made)):
-            for one in made:
-                self._puts[one.key] = self._committer.generation(self._store.get_record(one.key), one, started)
-
-    def _compare_all(
-        self, outcomes: Sequence[Outcome], number: int, batch: tuple[Key, ...], stored: dict[Key, Stored]
-    ) -> None:
-        for one in outcomes:
-            if isinstance(one, Generated):
-                self._compare(one, self._puts.pop(one.key), stored[one.key], number, batch)
-            else:
-                self._fail(one, stored[one.key], number)
+            kept = [(self._store.get_record(one.key), one, started) for one in made]
+            puts = self._committer.generations(kept)
+        return {one.key: put for one, put in zip(made, puts, strict=True)}
 
     def _compare(
         self, made: Generated, put: GenerationPut, stored: Stored, number: int, batch: tuple[Key, ...]
