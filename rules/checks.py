@@ -45,6 +45,14 @@ def check_schema(text: TomlText, at: Path, schema: SchemaSection) -> None:
             raise text.error(
                 f"the values of field `{field}` are empty or not distinct", (*at, "enums", field), hint="list each once"
             )
+    for number, field in enumerate(schema.reduce_once):
+        if field not in seen:
+            hint = suggest(field, schema.fields, "the fields are")
+            raise text.error(f"`{dotted(at)}` has no field `{field}`", (*at, "reduce_once", number), hint=hint)
+        if field in schema.reduce_once[:number]:
+            raise text.error(
+                f"field `{field}` stands twice in `{dotted(at)}.reduce_once`", (*at, "reduce_once", number)
+            )
     if schema.fact_pattern is not None:
         _check_pattern(text, (*at, "fact_pattern"), schema.fact_pattern, schema.fields)
 

@@ -200,7 +200,7 @@ class SchemaSection(Section, frozen=True):
     """`[schema.NAME]`: the fields of a claim beside `evidence`, all strings.
 
     `enums` gives the admitted values of a field. `fact_pattern` is a Python regular expression that a fact line
-    matches as a whole, with one named group per field.
+    matches as a whole, with one named group per field. A reduction's claims differ in each field of `reduce_once`.
     """
 
     fields: Annotated[tuple[FieldName, ...], msgspec.Meta(min_length=1)]
@@ -209,6 +209,7 @@ class SchemaSection(Section, frozen=True):
     max_claims: PositiveInt = 4
     max_evidence: PositiveInt = 4
     max_length: PositiveInt = 120
+    reduce_once: tuple[FieldName, ...] = ()
 
 
 class SummaryTreePackage(Section, frozen=True, tag_field="rule", tag="summary_tree"):

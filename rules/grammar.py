@@ -13,23 +13,22 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from gsum.rules.choice import Limit, list_rules, picks
 from gsum.rules.claims import Claim
 from gsum.rules.clauses import Citable, Clause, read_line, word_shapes
 from gsum.rules.config import SchemaSection, Strength
 from gsum.rules.documents import Line
 from gsum.rules.facts import read_fact
 
-GRAMMAR_VERSION = 2
+GRAMMAR_VERSION = 3
 """Stands in the first line of every grammar, hence in every request's bytes.
 
 llguidance's default limits admit some 1,900 clauses a leaf (2,000 parser items a row); beyond that it refuses the
 grammar, which is a failed action like any other input that is too large.
 """
 
-_SETS = 320
-"""Up to so many sets of used groups, claims stand in any order: 4 of 12, say."""
-_ORDERED = 3_200
-"""Up to so many rules, claims stand in the order of their groups; a longer document's may repeat."""
+_COMBINATIONS = 256
+"""So many combinations of enumerated values are told apart under `schema`."""
 
 _OPEN, _CLOSE = '{"claims":[', "]}"
 # One character of a JSON string body: as it is, or as the escape that an encoder writes.
@@ -57,11 +56,12 @@ def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequenc
     if strength is Strength.NONE:
         return None
     if strength is Strength.SCHEMA:
-        return _schema_grammar(schema, len(claims))
+        return _schema_grammar(schema, len(claims), schema.reduce_once)
     first: dict[tuple[tuple[str, str], ...], int] = {}
     for number, claim in enumerate(claims, 1):
         first.setdefault(tuple(claim.values.items()), number)
-    return _choice_grammar(schema, strength, [(number, dict(values)) for values, number in first.items()])
+    chosen = [(number, dict(values)) for values, number in first.items()]
+    return _choice_grammar(schema, strength, chosen, schema.reduce_once)
 
 
 def answer_text(claims: Sequence[tuple[Sequence[int], Mapping[str, str]]]) -> str:
@@ -83,66 +83,77 @@ def _quoted(text: str) -> str:
     return json.dumps(text).replace("\x7f", "\\u007f")
 
 
+_START = f"start: {_quoted(_OPEN)} some? {_quoted(_CLOSE)}"
+_NOTHING = f"start: {_quoted(_OPEN + _CLOSE)}"
+
+
 def _grammar(strength: Strength, rules: Sequence[str]) -> str:
     return "\n".join((f"// gsum grammar {GRAMMAR_VERSION} {strength.value}", *rules, ""))
 
 
-def _nothing(strength: Strength) -> str:
-    return _grammar(strength, [f"start: {_quoted(_OPEN + _CLOSE)}"])
+def _choice_grammar(
+    schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]], varied: Sequence[str] = ()
+) -> str:
+    """Admit up to `max_claims` of the given claims, whole; of claims about the same thing one.
 
-
-def _list_of_claims(schema: SchemaSection) -> str:
-    more = f' ("," claim){{0,{schema.max_claims - 1}}}' if schema.max_claims > 1 else ""
-    return f"start: {_quoted(_OPEN)} (claim{more})? {_quoted(_CLOSE)}"
-
-
-def _picks(items: Sequence[str], most: int) -> list[str]:
-    """Return rules whose first, `pick_0_N`, admits 1 to `most` of the items, comma-separated, in strict order.
-
-    `pick_I_P` admits up to P of the items from I on: it takes item I or passes it over. P times the number of items
-    rules, each of constant size.
-    """
-    rules: list[str] = []
-    for left in range(min(most, len(items)), 0, -1):
-        for index, item in enumerate(items):
-            last = index + 1 == len(items)
-            more = f' ("," pick_{index + 1}_{left - 1})?' if left > 1 and not last else ""
-            passed = "" if last else f" | pick_{index + 1}_{left}"
-            rules.append(f"pick_{index}_{left}: {item}{more}{passed}")
-    return rules
-
-
-def _choice_grammar(schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]]) -> str:
-    """Admit up to `max_claims` of the given claims, whole.
-
-    They are about as many subjects as there are: of the claims that share their names one can be chosen where enough
-    others are left; else of those that share names and enumerations; in a schema without such fields, of equal ones.
+    That is what they say by names and enumerations; in a schema without names or without other texts, all they say.
+    The values of `varied` fields are shared out.
     """
     names = [field for field in schema.fields if field in word_shapes(schema)]
     texts = [field for field in schema.fields if field not in names and field not in schema.enums]
-    keys: list[Sequence[str]] = [schema.fields]
-    if names and texts:
-        keys = [names, [field for field in schema.fields if field not in texts]]
-    for key in keys:
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for number, values in choices:
-            alike.setdefault(tuple(values[field] for field in key), []).append(f"c{number}")
-        if len(alike) >= schema.max_claims:
-            break
+    about = [field for field in schema.fields if field not in texts] if names and texts else schema.fields
+    told = [field for field in schema.fields if field in about or field in varied]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for number, values in choices:
+        groups.setdefault(tuple(values[field] for field in told), []).append(f"c{number}")
+    if not groups:
+        return _grammar(strength, [_NOTHING])
+    things = [dict(zip(told, key, strict=True)) for key in groups]
+    once = _limits(things, about, 1) if len(told) > len(about) else ()
     claims = [f"c{n}: {_quoted(_json({**values, 'evidence': [n]}))}" for n, values in choices]
-    return _grammar(strength, [*_once_each(schema, list(alike.values())), *claims])
+    attempts = [(*once, *limits) for limits in _varied(things, varied, schema.max_claims)]
+    return _grammar(strength, [*_some_of(schema, list(groups.values()), attempts), *claims])
 
 
-def _schema_grammar(schema: SchemaSection, citable: int) -> str:
-    """Admit the schema's JSON shape, its enumerations and the evidence numbers given, each once a claim."""
+def _varied(things: Sequence[Mapping[str, str]], varied: Sequence[str], most: int) -> list[list[Limit]]:
+    """Return the limits that share out the values of all varied fields, then of all but the last, and so on to none.
+
+    No value is claimed twice; of fewer values than a list has claims, each as often as an even share is, rounded up.
+    """
+    limits = [_limits(things, [field], -(-most // len({values[field] for values in things}))) for field in varied]
+    return [list(itertools.chain.from_iterable(limits[:count])) for count in range(len(varied), -1, -1)]
+
+
+def _limits(things: Sequence[Mapping[str, str]], fields: Sequence[str], quota: int) -> list[Limit]:
+    """Return the limits by which, of things with equal values of these fields, so many are listed."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, values in enumerate(things):
+        alike.setdefault(tuple(values[field] for field in fields), []).append(place)
+    return [Limit(quota, tuple(places)) for places in alike.values()]
+
+
+def _schema_grammar(schema: SchemaSection, citable: int, varied: Sequence[str] = ()) -> str:
+    """Admit the schema's JSON shape, its enumerations and the evidence numbers given, each once a claim.
+
+    Of the `varied` fields the enumerations are shared out; texts can't be.
+    """
     if citable == 0:
-        return _nothing(Strength.SCHEMA)
+        return _grammar(Strength.SCHEMA, [_NOTHING])
     most = min(schema.max_evidence, citable)
-    numbers = _picks([_quoted(str(n)) for n in range(1, citable + 1)], most)
+    numbers = picks([_quoted(str(n)) for n in range(1, citable + 1)], most)
     texts = dict.fromkeys(schema.fields, "TEXT")
-    claim = _claim_rule(schema, "claim", texts, {}, f"pick_0_{most}")
     text = f"TEXT: /{_JSON_CHARACTER}{{1,{schema.max_length}}}/"
-    return _grammar(Strength.SCHEMA, [_list_of_claims(schema), claim, *numbers, text, *_enum_rules(schema)])
+    told = [field for field in varied if field in schema.enums]
+    while math.prod(len(schema.enums[field]) for field in told) > _COMBINATIONS:
+        told.pop()
+    fixed = [dict(zip(told, chosen, strict=True)) for chosen in itertools.product(*(schema.enums[f] for f in told))]
+    names = [f"claim_{place}" for place in range(len(fixed))]
+    claims = [
+        _claim_rule(schema, name, texts, values, f"pick_0_{most}") for name, values in zip(names, fixed, strict=True)
+    ]
+    attempts = _varied(fixed, told, schema.max_claims)
+    listed = list_rules(names, schema.max_claims, attempts, repeated=True)
+    return _grammar(Strength.SCHEMA, [_START, *listed, *claims, *numbers, text, *_enum_rules(schema)])
 
 
 def _literal_grammar(schema: SchemaSection, lines: Sequence[Line]) -> str:
@@ -157,7 +168,18 @@ def _literal_grammar(schema: SchemaSection, lines: Sequence[Line]) -> str:
             for about, name, rule in _line_claims(schema, line.number, found):
                 groups.setdefault(about, []).append(name)
                 rules.append(rule)
-    return _grammar(Strength.LITERAL, [*_once_each(schema, list(groups.values())), *rules])
+    return _grammar(Strength.LITERAL, [*_some_of(schema, list(groups.values())), *rules])
+
+
+def _some_of(
+    schema: SchemaSection, groups: Sequence[Sequence[str]], attempts: Sequence[Sequence[Limit]] = ((),)
+) -> list[str]:
+    """Return rules whose first admits up to `max_claims` claims, each of another group."""
+    if not groups:
+        return [_NOTHING]
+    names = [f"g{index}" for index in range(len(groups))]
+    rules = [f"{name}: {' | '.join(group)}" for name, group in zip(names, groups, strict=True)]
+    return [_START, *list_rules(names, schema.max_claims, attempts), *rules]
 
 
 def _text_rules(schema: SchemaSection, number: int, found: Citable) -> list[str]:
@@ -188,38 +210,6 @@ def _line_claims(schema: SchemaSection, number: int, found: Citable) -> Iterator
             about = chosen if found.names else (*chosen, str(number), str(k))
             name = f"c{number}_{k}_{place}"
             yield about, name, _claim_rule(schema, name, texts, fixed, _quoted(str(number)))
-
-
-def _once_each(schema: SchemaSection, groups: Sequence[Sequence[str]]) -> list[str]:
-    """Return rules whose first admits up to `max_claims` claims, each of another group.
-
-    In any order where the sets of groups already used are few; else in the groups' order; of too many groups freely.
-    """
-    if not groups:
-        return [f"start: {_quoted(_OPEN + _CLOSE)}"]
-    names = [f"g{index}" for index in range(len(groups))]
-    rules = [f"{name}: {' | '.join(group)}" for name, group in zip(names, groups, strict=True)]
-    most = min(schema.max_claims, len(groups))
-    if sum(math.comb(len(groups), used) for used in range(most)) <= _SETS:
-        return [f"start: {_quoted(_OPEN)} set_0? {_quoted(_CLOSE)}", *_sets(names, most), *rules]
-    if most * len(groups) <= _ORDERED:
-        return [f"start: {_quoted(_OPEN)} pick_0_{most}? {_quoted(_CLOSE)}", *_picks(names, most), *rules]
-    return [_list_of_claims(schema), f"claim: {' | '.join(names)}", *rules]
-
-
-def _sets(items: Sequence[str], most: int) -> list[str]:
-    """Return rules whose first, `set_0`, admits 1 to `most` of the items, comma-separated, each once, in any order.
-
-    `set_N` admits what may follow when the items of the binary number N are used.
-    """
-    rules: list[str] = []
-    for size in range(most):
-        for used in itertools.combinations(range(len(items)), size):
-            mask = sum(1 << index for index in used)
-            more = {i: f' ("," set_{mask | 1 << i})?' if size + 1 < most else "" for i in range(len(items))}
-            left = [f"{items[i]}{more[i]}" for i in range(len(items)) if i not in used]
-            rules.append(f"set_{mask}: {' | '.join(left)}")
-    return rules
 
 
 def _clause_rules(name: str, clause: Clause, schema: SchemaSection) -> list[str]:

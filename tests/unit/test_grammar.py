@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -47,7 +48,7 @@ def test_strength_none_has_no_grammar() -> None:
 
 @pytest.mark.parametrize("strength", CONSTRAINED)
 def test_the_first_line_names_version_and_strength(strength: Strength) -> None:
-    first = f"// gsum grammar 2 {strength.value}"
+    first = f"// gsum grammar 3 {strength.value}"
     assert leaf(strength).partition("\n")[0] == first
     nothing = leaf_grammar(PRODUCT, strength, ())
     assert nothing is not None
@@ -272,9 +273,12 @@ def test_a_reduction_by_schema_cites_the_numbers_of_the_claims() -> None:
     assert not admits(grammar, answer_text([([13], DELIVERY)]))
 
 
-def test_the_size_of_a_choice_grows_with_the_number_of_claims() -> None:
+def test_a_choice_among_many_claims_keeps_their_order_and_grows_with_their_number() -> None:
     many = [Claim({**DELIVERY, "subject": str(number)}, ()) for number in range(48)]
-    assert len(reduction(Strength.LITERAL, many).splitlines()) == 2 + 4 * 48 + 2 * 48
+    grammar = reduction(Strength.LITERAL, many)
+    assert admits(grammar, answer_text([([n + 1], many[n].values) for n in (3, 17, 47)]))
+    assert not admits(grammar, answer_text([([n + 1], many[n].values) for n in (17, 3)]))
+    assert len(grammar.splitlines()) <= 2 + 4 * 48 + 2 * 48
 
 
 @pytest.mark.parametrize("strength", CONSTRAINED)
@@ -325,12 +329,82 @@ def picked(*numbers: int) -> str:
     return answer_text([([n], FACTS[n - 1].values) for n in numbers])
 
 
+def varied(*fields: str) -> SchemaSection:
+    return msgspec.structs.replace(PRODUCT, reduce_once=fields)
+
+
+def choice(strength: Strength, schema: SchemaSection, claims: Sequence[Claim] = FACTS) -> str:
+    grammar = reduction_grammar(schema, strength, claims)
+    assert grammar is not None
+    return grammar
+
+
 @pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
-def test_a_choice_is_of_different_names_where_there_are_enough(strength: Strength) -> None:
-    grammar = reduction(strength, FACTS)
+def test_a_reduction_says_a_varied_value_once_where_there_are_enough(strength: Strength) -> None:
+    assert admits(reduction(strength, FACTS), picked(1, 2))
+    grammar = choice(strength, varied("subject"))
     assert admits(grammar, picked(5, 2, 3, 4))
+    assert admits(grammar, answer_text([]))
     for same in ((1, 2), (2, 3, 1), (1, 6)):
         assert not admits(grammar, picked(*same))
+
+
+@pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
+def test_a_reduction_shares_out_fewer_values_than_it_may_claim(strength: Strength) -> None:
+    """Four claims of two fields: two of each at most, never two of one subject but of the two that make four."""
+    grammar = choice(strength, varied("field"), [*FACTS, Claim({**FACTS[1].values, "subject": "P-37-05"}, ())])
+    assert admits(grammar, picked(2, 3, 4))
+    assert not admits(grammar, picked(3, 4, 5))
+    one_field = choice(strength, varied("field"), CHILDREN)
+    assert admits(one_field, answer_text([([n], CHILDREN[n - 1].values) for n in (4, 3, 2, 1)]))
+
+
+@pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
+def test_a_reduction_varies_all_fields_declared_at_once(strength: Strength) -> None:
+    table = [
+        Claim({"subject": f"P-37-0{item}", "field": field, "value": f"{item} {field}"}, ())
+        for item in range(4)
+        for field in FIELDS
+    ]
+    grammar = choice(strength, varied("subject", "field"), table)
+    said = [([n], claim.values) for n, claim in enumerate(table, 1)]
+    assert admits(grammar, answer_text([said[place] for place in (0, 5, 10, 15)]))
+    assert admits(grammar, answer_text([said[place] for place in (12, 9, 6, 3)]))
+    for place in (1, 4):
+        assert not admits(grammar, answer_text([said[0], said[place]]))
+
+
+def test_a_reduction_by_schema_varies_the_enumerations() -> None:
+    claims = [([1], {**DELIVERY, "field": field}) for field in FIELDS]
+    grammar = choice(Strength.SCHEMA, varied("field", "subject"))
+    assert admits(grammar, answer_text(claims))
+    assert admits(grammar, answer_text(claims[::-1]))
+    assert not admits(grammar, answer_text([claims[0], claims[0]]))
+    assert admits(choice(Strength.SCHEMA, PRODUCT), answer_text([claims[0], claims[0]]))
+    two = msgspec.structs.replace(varied("field"), enums={"field": FIELDS[:2]})
+    assert admits(choice(Strength.SCHEMA, two), answer_text([claims[0], claims[1], claims[1], claims[0]]))
+    assert not admits(choice(Strength.SCHEMA, two), answer_text([claims[0], claims[0], claims[0]]))
+
+
+def test_more_enumerated_values_than_a_grammar_should_hold_vary_in_fewer_fields() -> None:
+    kinds = tuple(f"kind {n}" for n in range(100))
+    schema = SchemaSection(
+        fields=("kind", "field"), enums={"kind": kinds, "field": FIELDS}, reduce_once=("field", "kind")
+    )
+    grammar = choice(Strength.SCHEMA, schema)
+    first, other, same = (
+        ([1], {"kind": kinds[kind], "field": FIELDS[field]}) for kind, field in ((0, 0), (0, 1), (1, 0))
+    )
+    assert admits(grammar, answer_text([first, other]))
+    assert not admits(grammar, answer_text([first, same]))
+
+
+@pytest.mark.parametrize("strength", CONSTRAINED)
+def test_leaves_are_not_varied(strength: Strength) -> None:
+    facts = lines("Product P-37-05 delivery: 25 February.\nProduct P-37-05 site: Hall 3.\n")
+    grammar = leaf_grammar(varied("subject", "field"), strength, facts)
+    assert grammar is not None
+    assert admits(grammar, answer_text([([1], DELIVERY), ([2], {**DELIVERY, "field": "site", "value": "Hall 3"})]))
 
 
 @pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
