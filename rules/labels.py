@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote
 
 import msgspec
 
@@ -138,11 +137,6 @@ def document_label(source: str, dossier: str, document: str) -> Label:
     if _UNFIT_IN_LABEL.search(document):
         escaped = _UNFIT_IN_LABEL.sub(lambda match: "".join(f"%{b:02X}" for b in match[0].encode()), document)
     return Label(source, dossier, "%2E%2E%2E" if escaped == "..." else escaped)
-
-
-def document_id(label: Label) -> str:
-    """Return the document id of a document's node label."""
-    return unquote(label.part)
 
 
 def nearest(label: str, candidates: Iterable[str]) -> str | None:

@@ -40,22 +40,6 @@ class _NoGold:
         return Digest("0" * HEX_LENGTH)
 
 
-def load_outline(
-    root: Path,
-    *,
-    principal: str | None = None,
-    toolchain: str | None = None,
-    patterns: Sequence[str] = (EVERYTHING,),
-) -> tuple[Workspace, ActionGraph]:
-    """Load the workspace at `root` and the graph of its targets (all, or of some patterns): rights and no text.
-
-    Raises:
-        DeclarationError, VisibilityError, LabelError: as analysis.
-    """
-    workspace = load_workspace(root)
-    return workspace, _outline(workspace, patterns, principal, toolchain)
-
-
 def load_outline_around(
     root: Path, label: str | None, *, principal: str | None = None, toolchain: str | None = None
 ) -> tuple[Workspace, ActionGraph]:

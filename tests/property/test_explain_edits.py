@@ -18,7 +18,7 @@ from support.workspaces import edit_build, edit_text, make_workspace, set_fan_in
 
 from gsum.engine.explain import CauseKind, Explanation, Node, Verdict, explain, explain_invocation
 from gsum.engine.explain.reading import WorkspaceReader
-from gsum.engine.query.load import load_outline
+from gsum.engine.query.load import load_outline_around
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 
 ROOT = "//dossier:S-1/root"
@@ -203,7 +203,7 @@ def test_a_build_is_explained_afterwards_as_before(drawn: tuple[int, int, int], 
             world.build("//dossier:S-1/leaf-00")
         _, expected = world.why()
         world.build()
-        workspace, graph = load_outline(world.root)
+        workspace, graph = load_outline_around(world.root, None)
         reader = WorkspaceReader(workspace, graph, world.store)
         found = explain_invocation(world.store, reader, "reader-demo", None, None)
         assert [(cause.text, sorted(cause.targets)) for cause in found.causes] == [

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.workspaces import edit_build, make_dossier, make_workspace, withdraw
 
-from gsum.engine.query import QueryError, TargetGraph, evaluate, parse, target_graph
+from gsum.engine.query import QueryError, TargetGraph, evaluate, parse
 from gsum.engine.query.demand import needed_dossiers
-from gsum.engine.query.load import Unread, load_outline, load_target_graph, named, patterns_of
+from gsum.engine.query.load import load_target_graph, named
+from gsum.rules.loader import load_workspace
 
 WORDS = [
     "//...",
@@ -89,15 +90,14 @@ class Parts:
     """Graphs over some dossiers, each loaded once for all examples."""
 
     def __init__(self, root: Path) -> None:
-        self.workspace, _ = load_outline(root)
+        self._workspace = load_workspace(root)
         self._root = root
         self._graphs: dict[object, TargetGraph] = {}
 
     def graph(self, text: str) -> tuple[TargetGraph, int]:
-        needed = needed_dossiers(parse(text), lambda word: named(self.workspace, word))
+        needed = needed_dossiers(parse(text), lambda word: named(self._workspace, word))
         if needed not in self._graphs:
-            _, graph = load_outline(self._root, patterns=patterns_of(self.workspace, needed))
-            self._graphs[needed] = target_graph(self.workspace, graph, Unread(self.workspace, needed))
+            self._graphs[needed] = load_target_graph(self._root, parse(text))
         return self._graphs[needed], 4 if needed is None else len(needed)
 
 
