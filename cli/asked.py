@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from gsum.cli.config import Config
+from gsum.cli.light import INDEX_FOLDER, utc_now
 from gsum.engine.clock import Clock
-
-INDEX_FOLDER = "index"
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -36,4 +34,4 @@ def index_folder(config: Config, root: Path) -> Path:
 
 def system_clock() -> Clock:
     """Return the clock of this machine."""
-    return Clock(lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), time.monotonic)
+    return Clock(utc_now, time.monotonic)

@@ -13,13 +13,16 @@ from types import ModuleType
 
 import click
 
-from gsum.cli.asked import Asked, system_clock
-from gsum.cli.config import GivenPath, current_config, options
+from gsum.cli.asked import Asked
+from gsum.cli.config import Config, GivenPath, current_config, options
 from gsum.cli.interrupts import Interrupts
-from gsum.cli.nothing import null_build
+from gsum.cli.nothing import NullBuild, null_build
 from gsum.cli.render import emit_json, on_terminal
 from gsum.cli.reporting import Tally, reporter_for
 from gsum.cli.summary import build_document, print_summary
+from gsum.engine.index.quick import Looked
+from gsum.engine.report import null_report
+from gsum.engine.standing import StandingDossier
 
 STANDARD_ERROR = 2
 _FILE = GivenPath(path_type=Path, dir_okay=False)
@@ -52,13 +55,27 @@ def command(
     reporter = reporter_for(config, quiet=quiet)
     tally = Tally()
     with Interrupts(_say_stopping) as interrupts:
-        found = None if full or asked.watched else null_build(config, asked, system_clock())
-        report, requested = found or _building().build(config, asked, (reporter, tally), interrupts.asked)
+        found = None if full or asked.watched else _look(config, patterns)
+        if isinstance(found, NullBuild):
+            standing = [StandingDossier(*one) for one in found.done.dossiers()]
+            report, requested = null_report(found.invocation, standing, found.seconds), found.done.alone
+        else:
+            report, requested = _building().build(config, asked, (reporter, tally), interrupts.asked, found)
     if config.json:
         emit_json("build", build_document(report, tally))
     else:
         print_summary(config, requested, report, tally)
     return report.exit_code
+
+
+def _look(config: Config, patterns: tuple[str, ...]) -> NullBuild | Looked | None:
+    """Look whether there is anything to do, unless that was done just before: see `gsum.cli.main`."""
+    seen = click.get_current_context().find_root().obj
+    if isinstance(seen, Looked):
+        return seen
+    start = config.cwd if config.workspace is None else config.cwd / config.workspace
+    store = None if config.store is None else config.cwd / config.store
+    return null_build(start, patterns, store=store, principal=config.principal, toolchain=config.toolchain)
 
 
 def _building() -> ModuleType:

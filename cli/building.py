@@ -21,6 +21,7 @@ from gsum.engine.events import Event
 from gsum.engine.forecast.account import Accountant
 from gsum.engine.forecast.now import plan_forecast
 from gsum.engine.index.consulting import Consultation, consult
+from gsum.engine.index.quick import Looked
 from gsum.engine.plan import Plan
 from gsum.engine.report import BuildOptions, BuildReport
 from gsum.engine.universe import Universe, WorkspaceDocuments, universe_of
@@ -38,9 +39,16 @@ class Listener(Protocol):
 
 
 def build(
-    config: Config, asked: Asked, listeners: tuple[Reporter, Tally], interrupted: Callable[[], bool]
+    config: Config,
+    asked: Asked,
+    listeners: tuple[Reporter, Tally],
+    interrupted: Callable[[], bool],
+    looked: Looked | None,
 ) -> tuple[BuildReport, tuple[str, ...]]:
-    """Build, and return the report with the labels that were asked for (of a null build: none)."""
+    """Build, and return the report with the labels that were asked for (of a null build: none).
+
+    `looked` is what a quick look has seen just before.
+    """
 
     def emit_event(event: Event) -> None:
         for listener in observers:
@@ -50,7 +58,7 @@ def build(
     workspace = load_workspace(root)
     files = _event_files(config, asked)
     with writing_store(config, root) as store:
-        consultation, universe = _universe(config, workspace, asked, store, since_ns)
+        consultation, universe = _universe(config, workspace, asked, store, since_ns, looked)
         options_given = BuildOptions(
             patterns=asked.patterns,
             principal=universe.principal,
@@ -95,7 +103,7 @@ def _event_files(config: Config, asked: Asked) -> list[EventLines | Trace]:
 
 
 def _universe(
-    config: Config, workspace: Workspace, asked: Asked, store: Store, since_ns: int
+    config: Config, workspace: Workspace, asked: Asked, store: Store, since_ns: int, looked: Looked | None
 ) -> tuple[Consultation | None, Universe]:
     """Analyse what is asked for: all of it for a full build, else what does not stand by the index."""
     if asked.full:
@@ -108,6 +116,7 @@ def _universe(
         folder=index_folder(config, config.root),
         store=store,
         since_ns=since_ns,
+        looked=looked,
     )
 
 

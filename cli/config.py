@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from gsum.cli.light import STORE_FOLDER
 from gsum.rules.root import find_root
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-STORE_FOLDER = ".gsum"
 _META = "gsum.options"
 _REPEATED = ("workspace", "store", "principal", "toolchain")
 

@@ -1,36 +1,57 @@
-"""The null build: found by the index alone, recorded as every build is."""
+"""The null build: found by the index alone, recorded as every build is. Imports no click, no msgspec."""
 
 from __future__ import annotations
 
-from gsum.cli.asked import Asked, index_folder
-from gsum.cli.config import Config
-from gsum.engine.clock import Clock
-from gsum.engine.index.quick import NothingToDo, candidate, nearest_root, nothing_to_do
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gsum.cli.light import INDEX_FOLDER, STORE_FOLDER, utc_now
+from gsum.engine.index.quick import Looked, NothingToDo, candidate, look_quickly, nearest_root
 from gsum.engine.null import record_null_build
-from gsum.engine.report import BuildOptions, BuildReport
 from gsum.store.errors import StoreError
-from gsum.store.local import open_store
+from gsum.store.fs import PosixFileSystem
+from gsum.store.opening import open_database
 
 
-def null_build(config: Config, asked: Asked, clock: Clock) -> tuple[BuildReport, tuple[str, ...]] | None:
-    """Record a build that has nothing to do, and return its report and the one label asked for; None: look properly.
+class NullBuild:
+    """A build that had nothing to do, with its record's id and how long it took."""
 
-    A store that can't be opened or written is the proper look's to report.
+    __slots__ = ("done", "invocation", "seconds")
+
+    def __init__(self, done: NothingToDo, invocation: str, seconds: float) -> None:
+        self.done, self.invocation, self.seconds = done, invocation, seconds
+
+
+def null_build(
+    start: Path, patterns: Sequence[str], *, store: Path | None, principal: str | None, toolchain: str | None
+) -> NullBuild | Looked | None:
+    """Record a build that has nothing to do; return what was seen on the way where it has, None: look properly.
+
+    `start` is in the workspace; `store` null: the workspace's own. A store that can't be opened or written is the
+    proper look's to report.
     """
-    started = clock.monotonic()
-    root = nearest_root(config.cwd if config.workspace is None else config.cwd / config.workspace)
-    found = None if root is None else candidate(root, index_folder(config, root), config.principal)
-    if root is None or found is None:
+    began = time.monotonic()
+    root = nearest_root(start)
+    if root is None:
+        return None
+    folder = root / STORE_FOLDER if store is None else store
+    found = candidate(root, folder / INDEX_FOLDER, principal)
+    if found is None:
         return None
     try:
-        with open_store(config.store_folder(root), create=False) as store:
-            done = nothing_to_do(found, asked.patterns, config.toolchain, store)
-            if done is None:
-                return None
-            return record_null_build(store, done.standing, _options(asked, done), clock, started), done.alone
-    except StoreError:
+        database = open_database(folder, PosixFileSystem(), create=False, read_only=False, before_durable=_nothing)
+        try:
+            done = look_quickly(found, patterns, toolchain, database)
+            if not isinstance(done, NothingToDo):
+                return done
+            seconds = round(time.monotonic() - began, 3)
+            return NullBuild(done, record_null_build(database, done, patterns, utc_now(), seconds), seconds)
+        finally:
+            database.close()
+    except (StoreError, UnicodeEncodeError):  # an argument may be no text
         return None
 
 
-def _options(asked: Asked, done: NothingToDo) -> BuildOptions:
-    return BuildOptions(asked.patterns, done.principal, done.toolchain, asked.keep_going, asked.full)
+def _nothing() -> None:
+    """Sync nothing beside the database: the record of a null build is no durable one."""

@@ -14,6 +14,8 @@ import click
 import msgspec
 
 from gsum.cli.config import Config
+from gsum.cli.light import counted as counted  # words that a null build needs too
+from gsum.cli.light import duration as duration
 from gsum.store.errors import GsumError
 
 JSON_SCHEMA = 1
@@ -87,22 +89,6 @@ def table(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
         indent + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: `1 target`, `1,200 targets`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as people read it: `0.4 s`, `12.3 s`, `3 min 5 s`, `2 h 4 min`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
 
 
 def error_lines(message: str, facts: Mapping[str, object], hint: str | None, excerpt: str | None = None) -> list[str]:

@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from gsum.cli.config import Config
-from gsum.cli.render import counted, duration, emit, error_lines, safe
+from gsum.cli.light import counted, counts_line
+from gsum.cli.render import emit, error_lines, safe
 from gsum.cli.reporting import Tally
 from gsum.engine.events import ActionFailed
 from gsum.engine.plan import Plan
@@ -91,19 +92,14 @@ def print_summary(config: Config, requested: tuple[str, ...], report: BuildRepor
 
 def summary_line(report: BuildReport) -> str:
     """Return the counts of a build in one line."""
-    counts = [
-        counted(report.targets, "target"),
-        f"{len(report.cached)} cached",
-        f"{len(report.cut_off)} cut off",
-        f"{len(report.generated)} generated",
-    ]
-    for name in ("ineligible", "pure", "failed", "skipped"):
-        labels: tuple[str, ...] = getattr(report, name)
-        if labels:
-            counts.append(f"{len(labels)} {name}")
-    counts += [counted(report.new_tokens, "token"), duration(report.seconds)]
+    named = ("ineligible", "pure", "failed", "skipped")
+    rest = [f"{len(labels)} {name}" for name in named if (labels := getattr(report, name))]
+    cut_off, generated = len(report.cut_off), len(report.generated)
+    counts = counts_line(
+        report.targets, len(report.cached), cut_off, generated, rest, report.new_tokens, report.seconds
+    )
     status = click.style(report.status.value, fg=_STATUS_COLORS[report.status.value], bold=True)
-    return f"{status}: {', '.join(counts)}"
+    return f"{status}: {counts}"
 
 
 def _failure_lines(failures: list[ActionFailed]) -> list[str]:

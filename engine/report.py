@@ -1,14 +1,15 @@
-"""What was asked of a build, what it did, and its record for the journal. Pure but for the random part of an id."""
+"""What was asked of a build, what it did, and its record for the journal. Pure but for new ids."""
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Sequence
 
 import msgspec
 
 from gsum.engine.clock import Clock
 from gsum.engine.events import Difference
-from gsum.engine.standing import Cached
+from gsum.engine.null import invocation_id
+from gsum.engine.standing import Cached, StandingDossier
 from gsum.store.label_runs import pack_labels
 from gsum.store.records import InvocationRecord, InvocationStatus
 from gsum.store.version import VERSION
@@ -55,9 +56,31 @@ class BuildReport(msgspec.Struct, frozen=True):
 
 
 def new_invocation(clock: Clock) -> str:
-    """Return a fresh invocation id: the time, then random hex, so that ids sort by start."""
-    digits = "".join(character for character in clock.now() if character.isdigit())[:14]
-    return f"{digits}-{secrets.token_hex(4)}"
+    """Return a fresh invocation id."""
+    return invocation_id(clock.now())
+
+
+def null_report(invocation: str, standing: Sequence[StandingDossier], seconds: float) -> BuildReport:
+    """Return the report of a build that had nothing to do."""
+    cached = Cached((), tuple(standing))
+    return BuildReport(
+        invocation=invocation,
+        status=InvocationStatus.OK,
+        exit_code=0,
+        targets=len(cached),
+        cached=cached,
+        recomputed=(),
+        generated=(),
+        cut_off=(),
+        ineligible=(),
+        pure=(),
+        failed=(),
+        skipped=(),
+        invalid=(),
+        differences=(),
+        new_tokens=0,
+        seconds=seconds,
+    )
 
 
 def opened(invocation: str, started: str, options: BuildOptions, targets: int) -> InvocationRecord:

@@ -8,22 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import KeysView, Sequence
 from pathlib import Path
 
 from gsum.engine.index.digests import NO_DIGEST, IndexedDigests
+from gsum.engine.index.encoding import decode_index, encode_index
 from gsum.engine.index.fingerprints import TICK_NS, fingerprint, fingerprints, trusted
-from gsum.engine.index.looking import changed_dossiers, clock_ns, code_print, index_file, read_index
-from gsum.engine.index.records import (
-    Declarations,
-    Index,
-    Watched,
-    WatchedSource,
-    decode_index,
-    encode_index,
-    slot_of,
-    standing_parts,
-)
+from gsum.engine.index.looking import clock_ns, code_print, index_file, look_at, read_index, write_index
+from gsum.engine.index.quick import Looked
+from gsum.engine.index.records import Declarations, Index, Source, Watched, empty_source, parts_of, slot_of
 from gsum.engine.index.telling import kept_slots, told_slots
 from gsum.engine.keys import compute_keys, toolchain_record
 from gsum.engine.standing import StandingDossier
@@ -34,6 +27,7 @@ from gsum.rules.graph import ActionGraph
 from gsum.rules.ingest import list_dossiers
 from gsum.rules.kinds import RULES
 from gsum.rules.manifest import MANIFEST
+from gsum.rules.toml import DeclarationError
 from gsum.store.api import Store
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import KEY_SCHEMA
@@ -42,7 +36,8 @@ from gsum.store.digests import KEY_SCHEMA
 class Consultation:
     """One build's dealings with the index. `standing` need not be analysed; `patterns` must be, with `digests`.
 
-    `since_ns` is this machine's clock before the workspace was loaded. `principal` null: the workspace's own.
+    `since_ns` is this machine's clock before the workspace was loaded. `principal` null: the workspace's own. `looked`
+    is what a quick look has seen just before, for the same patterns.
     """
 
     def __init__(
@@ -55,18 +50,21 @@ class Consultation:
         folder: Path,
         store: Store,
         since_ns: int,
+        looked: Looked | None = None,
     ) -> None:
         self._workspace, self._toolchain, self._store = workspace, toolchain, store
         self._principal = principal or workspace.section.principal
-        self._file = index_file(folder, principal)
+        self._folder, self._file = folder, index_file(folder, principal)
         folder.mkdir(parents=True, exist_ok=True)
         self._looked_ns = clock_ns(folder)
         self._loading_ns = self._looked_ns - max(0, time.time_ns() - since_ns) - TICK_NS
         self._epoch = store.epoch()
-        self._index = self._read()
-        self._listed: dict[str, WatchedSource] = {}
+        self._looks = {} if looked is None or looked.file != self._file else dict(looked.looks)
+        self._index = self._read(looked.index if looked is not None and self._looks else None)
+        self._listed: dict[str, Source] = {}
         self._heads: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._changed: dict[str, set[str]] = {}
+        self._touched = any(look.touched for look in self._looks.values())
         self.standing: list[StandingDossier] = []
         self.patterns: list[str] = []
         self._selections = resolve_patterns(workspace, patterns, self._names)
@@ -79,8 +77,10 @@ class Consultation:
         """The packages asked for that are indexed: labels, which audits depend on, are not watched."""
         self._declared = {slot: self._digest_declarations(package) for package, slot in self._slots.items()}
         self._sort()
-        known = [one for source in self._index.sources.values() for one in source.dossiers.values()]
-        self.digests = IndexedDigests(workspace.root, known if self.patterns else ())
+        known = (
+            self._index.sources[source].watched(name) for source, name in self._heads if source in self._index.sources
+        )
+        self.digests = IndexedDigests(workspace.root, filter(None, known))
 
     @property
     def alone(self) -> tuple[str, ...]:
@@ -90,23 +90,23 @@ class Consultation:
         one = self._selections[0]
         return (f"//{one.package}:{one.dossier}/{one.part}",)
 
-    def _read(self) -> Index:
+    def _read(self, seen: Index | None) -> Index:
         expected = (self._epoch, self._workspace.root, self._principal)
-        data = read_index(self._file)
-        index = None if data is None else decode_index(data)
+        data = read_index(self._file) if seen is None else None
+        index = seen if data is None else decode_index(data)
         known = index is not None and (index.epoch, index.root, index.principal) == expected
         if index is not None and known and self._store.has_invocation(index.invocation):
             return index
+        self._looks = {}
         return Index(self._epoch, "", self._workspace.root, self._principal)
 
     def _names(self, workspace: Workspace, source: str) -> Sequence[str]:
         """List a source: from the index while its folder is as it was."""
         if source not in self._listed:
-            folder = f"{workspace.root}/{workspace.sources[source].path}"
-            now, known = fingerprint(folder), self._index.sources.get(source)
-            if known is None or known.prints != now:
-                dossiers = known.dossiers if known is not None else {}
-                known = WatchedSource(now, list_dossiers(workspace, source), dossiers)
+            now = fingerprint(f"{workspace.root}/{workspace.sources[source].path}")
+            known = self._index.sources.get(source)
+            if known is None or known.folder != now:
+                known = (known or empty_source()).told(now, list_dossiers(workspace, source), {})
             self._listed[source] = known
         return self._listed[source].names
 
@@ -116,9 +116,7 @@ class Consultation:
         for one in self._selections:
             wanted.setdefault(self._workspace.packages[one.package].sources, {})[one.dossier] = None
         for source, names in wanted.items():
-            known = self._index.sources.get(source)
-            watched = {} if known is None else known.dossiers
-            self._changed[source] = changed_dossiers(self._workspace.root, watched, names)
+            self._changed[source] = set(self._look(source, names.keys()))
         stood: set[tuple[str, str]] = set()
         for one in self._selections:
             parts = self._stands(one)
@@ -130,11 +128,32 @@ class Consultation:
                 stood.add((one.package, one.dossier))
                 self.standing.append(StandingDossier(one.package, one.dossier, parts))
 
+    def _look(self, source: str, names: KeysView[str]) -> set[str]:
+        """Return the dossiers of a source, of `names`, that are not as they were; what was touched is noted."""
+        known = self._index.sources.get(source)
+        if known is None:
+            return set(names)
+        look = self._looks.get(source)
+        if look is None or names - set(look.seen):
+            look = look_at(self._workspace.root, known, list(names), self._folder)
+            self._index = self._index.with_sources({**self._index.sources, source: look.source})
+            self._touched = self._touched or look.touched
+        if source in self._listed:
+            listed = self._listed[source]
+            self._listed[source] = (
+                look.source.told(listed.folder, listed.names, {}) if listed is not known else look.source
+            )
+        return look.changed
+
     def _stands(self, one: Selection) -> tuple[str, ...] | None:
-        slot = self._slots.get(one.package)
-        if slot is None or one.dossier in self._changed[self._workspace.packages[one.package].sources]:
+        slot, source = self._slots.get(one.package), self._workspace.packages[one.package].sources
+        known, served = self._index.sources.get(source), self._index.served.get(slot or "")
+        if slot is None or known is None or served is None or one.dossier in self._changed[source]:
             return None
-        return standing_parts(self._index, slot, self._declared[slot], one.dossier, one.part)
+        place = known.place(one.dossier)
+        if place is None or served.declared != self._declared[slot]:
+            return None
+        return parts_of(served, served.marks[place], one.part)
 
     def _head(self, one: Selection) -> None:
         """Look at a dossier's manifest, or its folder where it has none, before it is read."""
@@ -174,21 +193,18 @@ class Consultation:
         Nothing is written when nothing is new. Failing to write costs a look at the next build, and no error.
         """
         declarations = self._declarations()
-        if not self.patterns and declarations == self._index.declarations:
+        if not self.patterns and not self._touched and declarations == self._index.declarations:
             return
         if self._store.epoch() != self._epoch:
             return
-        packages = {name: self._changed.get(one.sources, set()) for name, one in self._workspace.packages.items()}
-        slots = kept_slots(self._index.served, packages)
-        slots = told_slots(slots, self._slots, self._declared, graph, served.intersection(graph.requested))
-        root, who = self._workspace.root, self._principal
-        index = Index(self._epoch, invocation, root, who, declarations, self._new_sources(), slots)
-        temporary = self._file.with_name(f".{self._file.name}-{os.getpid()}")
-        try:
-            temporary.write_bytes(encode_index(index))
-            temporary.replace(self._file)
-        except (OSError, UnicodeEncodeError):  # a folder above the workspace may have a name that is no text
-            temporary.unlink(missing_ok=True)
+        sources, workspace = self._new_sources(), self._workspace
+        packages = {name: one.sources for name, one in workspace.packages.items()}
+        slots = kept_slots(self._index, packages, sources, self._changed)
+        of_package = {name: sources[source] for name, source in packages.items() if source in sources}
+        asked = served.intersection(graph.requested)
+        slots = told_slots(slots, self._slots, self._declared, of_package, graph, asked)
+        index = Index(self._epoch, invocation, workspace.root, self._principal, declarations, sources, slots)
+        write_index(self._file, encode_index(index))
 
     def _declarations(self) -> Declarations:
         workspace, before = self._workspace, self._index.declarations
@@ -205,20 +221,28 @@ class Consultation:
             code=code_print(),
             toolchain=workspace.section.default_toolchain,
             packages=indexed,
-            declared=(before.declared if before is not None and same else {}) | self._declared,
+            declared={**(before.declared if before is not None and same else {}), **self._declared},
         )
 
-    def _new_sources(self) -> dict[str, WatchedSource]:
+    def _new_sources(self) -> dict[str, Source]:
         sources = dict(self._index.sources)
         documents = self._documents()
         for source in dict.fromkeys([*self._listed, *(source for source, _ in self._heads)]):
-            self._names(self._workspace, source)
-            known, changed = self._listed[source], self._changed.get(source, set())
-            dossiers = {name: one for name, one in known.dossiers.items() if name not in changed}
+            try:
+                self._names(self._workspace, source)
+            except DeclarationError:  # a folder beside what was asked for: whoever asks for all will hear of it
+                sources.pop(source, None)
+                continue
+            rows: dict[str, Watched | None] = dict.fromkeys(self._changed.get(source, ()))
             for (of, name), (head, prints) in self._heads.items():
                 if of == source:
-                    dossiers[name] = self._watched(head, prints, documents.get((source, name), []))
-            sources[source] = WatchedSource(trusted(known.prints, self._looked_ns), tuple(known.names), dossiers)
+                    rows[name] = self._watched(head, prints, documents.get((source, name), []))
+            known = self._listed[source]
+            for name, row in rows.items():
+                before = known.watched(name)
+                if before is None or row is None or (before.paths, before.prints) != (list(row.paths), row.prints):
+                    self._changed[source].add(name)  # perhaps only since it was looked at
+            sources[source] = known.told(trusted(known.folder, self._looked_ns), known.names, rows)
         return sources
 
     def _documents(self) -> dict[tuple[str, str], list[str]]:
@@ -249,6 +273,7 @@ def consult(
     folder: Path,
     store: Store,
     since_ns: int,
+    looked: Looked | None = None,
 ) -> tuple[Consultation, Universe]:
     """Consult the index in `folder`, and analyse what does not stand: the universe holds only that."""
     consultation = Consultation(
@@ -259,6 +284,7 @@ def consult(
         folder=folder,
         store=store,
         since_ns=since_ns,
+        looked=looked,
     )
     who = principal or workspace.section.principal
     graph = ActionGraph({}, ())

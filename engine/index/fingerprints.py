@@ -25,26 +25,36 @@ COARSE_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
 
 
-def fingerprints(paths: Iterable[str]) -> bytes:
-    """Return the fingerprints of paths, one after the other; `MISSING` where there is no such file."""
+def fingerprints(paths: Iterable[str], folder: int | None = None) -> bytes:
+    """Return the fingerprints of paths, one after the other; `MISSING` where there is no such file.
+
+    `folder` is the descriptor of the folder that relative paths start from.
+    """
     values: list[int] = []
     extend, look = values.extend, os.stat
     for path in paths:
         try:
-            status = look(path)
+            status = look(path, dir_fd=folder)
         except (OSError, ValueError):
             extend((-1, -1, -1, -1))
             continue
         extend((status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
-    try:
-        return array("q", values).tobytes()
-    except OverflowError:  # an inode of 64 bits
-        return array("q", [value if value < 1 << 63 else value - (1 << 64) for value in values]).tobytes()
+    return _packed(values)
 
 
 def fingerprint(path: str) -> bytes:
     """Return the fingerprint of one path."""
     return fingerprints((path,))
+
+
+def fingerprint_of(status: os.stat_result) -> bytes:
+    """Return the fingerprint of a file whose status is known."""
+    return _packed([status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino])
+
+
+def size_in(one: bytes) -> int:
+    """Return the size that a fingerprint holds."""
+    return array("q", one)[2]
 
 
 def trusted(prints: bytes, looked_ns: int) -> bytes:
@@ -61,3 +71,10 @@ def trusted(prints: bytes, looked_ns: int) -> bytes:
             result = result or bytearray(prints)
             result[place * 8 : place * 8 + WIDTH] = NEVER
     return prints if result is None else bytes(result)
+
+
+def _packed(values: list[int]) -> bytes:
+    try:
+        return array("q", values).tobytes()
+    except OverflowError:  # an inode of 64 bits
+        return array("q", [value if value < 1 << 63 else value - (1 << 64) for value in values]).tobytes()

@@ -1,40 +1,79 @@
-"""The null build by the index alone: no declaration, manifest or document is opened. None means: look properly.
+"""The null build by the index alone: no declaration or manifest is opened, no document but what was touched.
 
-It imports nothing of analysis, rules or executors, so that saying "nothing to do" costs little more than the stats.
+It imports nothing of analysis, rules' values or executors, so that saying "nothing to do" costs little more than the
+stats.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
+from gsum.engine.index.encoding import decode_index, encode_index
 from gsum.engine.index.fingerprints import fingerprint, fingerprints
-from gsum.engine.index.looking import changed_dossiers, code_print, index_file, read_index
-from gsum.engine.index.records import ROOT, Declarations, Index, decode_index, slot_of, standing_parts
-from gsum.engine.standing import StandingDossier
-from gsum.rules.labels import Extent, parse_pattern
-from gsum.store.api import Store
+from gsum.engine.index.looking import Look, code_print, index_file, look_at, read_index, write_index
+from gsum.engine.index.records import ROOT, Declarations, Index, Served, parts_of, slot_of
+from gsum.store.database import Database
+from gsum.store.ledger import epoch_of, knows_invocation
 
 BUILD_FILE = "BUILD.toml"
+_ALL, _PARTS = "all", "..."
+
+Run = tuple[str, Served, Sequence[str], Sequence[int]]
+"""A package, what is served of it, and the names and marks of dossiers that stand."""
 
 
-class NothingToDo(msgspec.Struct, frozen=True):
-    """All that was asked for stands. `alone` is the one target that was asked for, if it is one."""
-
-    principal: str
-    toolchain: str
-    standing: tuple[StandingDossier, ...]
-    alone: tuple[str, ...]
-
-
-class Candidate(msgspec.Struct, frozen=True):
+class Candidate:
     """An index whose declarations are as they were; what it says of dossiers is still to be looked at."""
 
-    index: Index
-    declarations: Declarations
+    __slots__ = ("declarations", "file", "index")
+
+    def __init__(self, file: Path, index: Index, declarations: Declarations) -> None:
+        self.file, self.index, self.declarations = file, index, declarations
+
+
+class Selected:
+    """Dossiers of a package that a pattern names (`name` null: all of its source), and which part (null: each)."""
+
+    __slots__ = ("name", "package", "part")
+
+    def __init__(self, package: str, name: str | None, part: str | None) -> None:
+        self.package, self.name, self.part = package, name, part
+
+
+class Looked:
+    """What a quick look has seen: a build that has something to do need not look again. `looks` is by source."""
+
+    __slots__ = ("file", "index", "looks")
+
+    def __init__(self, file: Path, index: Index, looks: Mapping[str, Look]) -> None:
+        self.file, self.index, self.looks = file, index, looks
+
+
+class NothingToDo:
+    """All that was asked for stands. `alone` is the one target that was asked for, if it is one; `targets` counts."""
+
+    __slots__ = ("_runs", "alone", "principal", "targets", "toolchain")
+
+    def __init__(
+        self,
+        principal: str,
+        toolchain: str,
+        alone: tuple[str, ...],
+        runs: Sequence[Run],
+    ) -> None:
+        self.principal, self.toolchain, self.alone, self._runs = principal, toolchain, alone, runs
+        self.targets = 0
+        for _, served, _, marks in runs:
+            for mark in set(marks):
+                self.targets += marks.count(mark) * len(served.shapes[(mark - 1) // 2])
+
+    def dossiers(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """Yield the package, name and parts of each dossier that stands."""
+        for package, served, names, marks in self._runs:
+            for name, mark in zip(names, marks, strict=True):
+                yield package, name, served.shapes[(mark - 1) // 2]
 
 
 def nearest_root(start: Path) -> Path | None:
@@ -45,7 +84,8 @@ def nearest_root(start: Path) -> Path | None:
 
 def candidate(root: Path, folder: Path, principal: str | None) -> Candidate | None:
     """Return the index in `folder` if it is of this root, this code, and declarations that have not changed."""
-    data = read_index(index_file(folder, principal))
+    file = index_file(folder, principal)
+    data = read_index(file)
     index = None if data is None else decode_index(data)
     if index is None or index.root != str(root) or index.declarations is None:
         return None
@@ -54,46 +94,91 @@ def candidate(root: Path, folder: Path, principal: str | None) -> Candidate | No
     declarations = index.declarations
     if fingerprints(f"{root}/{path}" for path in declarations.paths) != declarations.prints:
         return None
-    return Candidate(index, declarations) if code_print() == declarations.code else None
+    return Candidate(file, index, declarations) if code_print() == declarations.code else None
 
 
-def nothing_to_do(found: Candidate, patterns: Sequence[str], toolchain: str | None, store: Store) -> NothingToDo | None:
-    """Return what stands, if that is all that `patterns` name; None for whatever needs a proper look or an error."""
+def look_quickly(
+    found: Candidate, patterns: Sequence[str], toolchain: str | None, database: Database
+) -> NothingToDo | Looked | None:
+    """Return what stands, if that is all that `patterns` name; what was seen where something is to do; None for
+    whatever needs a proper look or an error.
+    """
     index = found.index
-    if index.epoch != store.epoch() or not store.has_invocation(index.invocation):
+    if index.epoch != epoch_of(database) or not knows_invocation(database, index.invocation):
         return None
-    asked = [one for text in patterns for one in _selected(found, text)]
-    if None in asked or not asked:
+    asked = [_selected(found, text) for text in patterns]
+    runs = [_standing(found, one, toolchain) for one in asked if one is not None]
+    if not asked or None in asked or None in runs:
         return None
-    wanted: dict[str, dict[str, None]] = {}
-    standing: dict[tuple[str, str], StandingDossier] = {}
-    for package, dossier, part in filter(None, asked):
-        slot = slot_of(package, toolchain)
-        parts = standing_parts(index, slot, found.declarations.declared.get(slot, b""), dossier, part)
-        if parts is None:
-            return None
-        wanted.setdefault(found.declarations.packages[package][0], {})[dossier] = None
-        standing.setdefault((package, dossier), StandingDossier(package, dossier, parts))
-    for source, names in wanted.items():
-        if source not in index.sources or changed_dossiers(index.root, index.sources[source].dossiers, names):
-            return None
+    wanted: dict[str, dict[str, None] | None] = {}
+    for one in filter(None, asked):
+        source = found.declarations.packages[one.package][0]
+        if one.name is None:
+            wanted[source] = None
+        elif (names := wanted.setdefault(source, {})) is not None:
+            names[one.name] = None
+    looks = {
+        source: look_at(index.root, index.sources[source], _named(index, source, names), found.file.parent)
+        for source, names in wanted.items()
+    }
+    now = index.with_sources({**index.sources, **{source: look.source for source, look in looks.items()}})
+    if any(look.changed for look in looks.values()):
+        return Looked(found.file, now, looks)
+    if any(look.touched for look in looks.values()):
+        write_index(found.file, encode_index(now))
     only = asked[0] if len(asked) == 1 else None
-    alone = (f"//{only[0]}:{only[1]}/{only[2]}",) if only is not None and only[2] is not None else ()
-    chosen = toolchain or found.declarations.toolchain
-    return NothingToDo(index.principal, chosen, tuple(standing.values()), alone)
+    alone = (f"//{only.package}:{only.name}/{only.part}",) if only is not None and only.name and only.part else ()
+    return NothingToDo(index.principal, toolchain or found.declarations.toolchain, alone, _distinct(filter(None, runs)))
 
 
-def _selected(found: Candidate, text: str) -> list[tuple[str, str, str | None] | None]:
-    """Return the (package, dossier, part) that a pattern names; a None among them where the index can't say."""
-    pattern = parse_pattern(text)
-    packages = found.declarations.packages
-    if pattern.extent is Extent.TREE or pattern.package not in packages:
-        return [None]
-    part = None if pattern.extent in (Extent.PARTS, Extent.PACKAGE) else pattern.part or ROOT
-    if pattern.extent not in (Extent.ROOTS, Extent.PACKAGE):
-        return [(pattern.package, pattern.name, part)]
-    source, folder = packages[pattern.package]
-    watched = found.index.sources.get(source)
-    if watched is None or fingerprint(f"{found.index.root}/{folder}") != watched.prints:
-        return [None]
-    return [(pattern.package, name, part) for name in watched.names]
+def _selected(found: Candidate, text: str) -> Selected | None:
+    """Return what a pattern names; None where the index can't say, which is so for whatever is no pattern."""
+    if not text.startswith("//"):
+        return None
+    package, _, rest = text[2:].partition(":")
+    if package not in found.declarations.packages:
+        return None
+    if rest not in (_ALL, _PARTS):
+        name, slash, part = rest.partition("/")
+        return Selected(package, name, ROOT if not slash else None if part == _PARTS else part)
+    source, folder = found.declarations.packages[package]
+    listed = found.index.sources.get(source)
+    if listed is None or fingerprint(f"{found.index.root}/{folder}") != listed.folder:
+        return None
+    return Selected(package, None, ROOT if rest == _ALL else None)
+
+
+def _standing(found: Candidate, one: Selected, toolchain: str | None) -> Run | None:
+    """Return the dossiers that are selected, if the store serves all that is asked of them."""
+    slot = slot_of(one.package, toolchain)
+    served = found.index.served.get(slot)
+    source = found.index.sources.get(found.declarations.packages[one.package][0])
+    if served is None or source is None or served.declared != found.declarations.declared.get(slot):
+        return None
+    if one.name is None:
+        names, marks = source.names, served.marks
+    else:
+        place = source.place(one.name)
+        if place is None:
+            return None
+        names, marks = [one.name], served.marks[place : place + 1]
+    if not names or any(parts_of(served, mark, one.part) is None for mark in set(marks)):
+        return None
+    return one.package, served, names, marks
+
+
+def _named(index: Index, source: str, names: Mapping[str, None] | None) -> Sequence[str]:
+    return index.sources[source].names if names is None else list(names)
+
+
+def _distinct(runs: Iterator[Run]) -> list[Run]:
+    """Return runs that name each dossier once."""
+    whole: dict[str, Run] = {}
+    some: dict[str, tuple[Served, dict[str, int]]] = {}
+    for package, served, names, marks in runs:
+        if len(names) == len(served.marks):
+            whole[package] = (package, served, names, marks)
+        else:
+            some.setdefault(package, (served, {}))[1].update(zip(names, marks, strict=True))
+    rest = [(package, served, list(of), list(of.values())) for package, (served, of) in some.items()]
+    return [*whole.values(), *(run for run in rest if run[0] not in whole)]

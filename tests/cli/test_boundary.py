@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from support.cli import Gsum, clean_environment
 
 from gsum.cli import commands
-from gsum.cli.main import cli
+from gsum.cli.group import cli
 from gsum.cli.render import error_lines
 from gsum.store.errors import ExitCode
 from gsum.store.version import VERSION

@@ -128,7 +128,7 @@ def test_a_broken_declaration_exits_3(gsum: Gsum) -> None:
 
 def test_a_query_loads_no_heavy_library(gsum: Gsum) -> None:
     program = (
-        "import sys; from gsum.cli.main import cli\n"
+        "import sys; from gsum.cli.group import cli\n"
         "try: cli.main(['query', 'rdeps', '//corpus:S-1/D-04'])\n"
         "except SystemExit: pass\n"
         "import json; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support import workspaces
-from support.engine import quick_look, run_build
+from support.engine import labels_of, quick_look, run_build
 from support.ticks import age, wait_a_tick
 
 from gsum.engine.states import target_states
@@ -143,7 +143,7 @@ class OnAnIndex(RuleBasedStateMachine):
         universe = load_universe(self.root, [pattern], principal=principal)
         states = target_states(universe, self.store, universe.graph.requested)
         assert all(state.state.current for state in states.values())
-        assert sorted(label for one in found.standing for label in one.labels()) == sorted(universe.graph.actions)
+        assert sorted(labels_of(found)) == sorted(universe.graph.actions)
 
 
 TestOnAnIndex = OnAnIndex.TestCase

@@ -16,7 +16,7 @@ import msgspec
 from click.testing import CliRunner
 from support.workspaces import make_workspace
 
-from gsum.cli.main import cli
+from gsum.cli.group import cli
 
 FAKE_MODEL = Path(__file__).with_name("fake_model.py")
 

@@ -13,13 +13,14 @@ from gsum.engine.clock import Clock
 from gsum.engine.events import AnyEvent, Event
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.index.consulting import consult
-from gsum.engine.index.quick import NothingToDo, candidate, nothing_to_do
+from gsum.engine.index.quick import Looked, NothingToDo, candidate, look_quickly
 from gsum.engine.inputs import decode_result
 from gsum.engine.report import BuildOptions, BuildReport
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 from gsum.rules.claims import Result
 from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
+from gsum.store.local import LocalStore
 
 
 class TickingClock:
@@ -67,6 +68,7 @@ def run_build(
     keep_going: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     index: Path | None = None,
+    looked: Looked | None = None,
 ) -> Built:
     """Build patterns (default: the dossier package's parts) of the workspace at `root`, on an index if given."""
     asked: Sequence[str] = patterns or ("//dossier:...",)
@@ -83,6 +85,7 @@ def run_build(
             folder=index,
             store=store,
             since_ns=since,
+            looked=looked,
         )
     events: list[Event] = []
     chosen = executor or FakeExecutor()
@@ -118,9 +121,32 @@ def results(built: Built, store: Store) -> dict[str, Result]:
     return {label: decode_result(store.get_blob(entries[key].result)) for label, key in keys.items() if key in entries}
 
 
+def first_look(
+    root: Path,
+    store: LocalStore,
+    index: Path,
+    *patterns: str,
+    principal: str | None = None,
+    toolchain: str | None = None,
+) -> NothingToDo | Looked | None:
+    """Return what a build sees first, by the index alone."""
+    found = candidate(root, index, principal)
+    return None if found is None else look_quickly(found, patterns, toolchain, store._db)
+
+
 def quick_look(
-    root: Path, store: Store, index: Path, *patterns: str, principal: str | None = None, toolchain: str | None = None
+    root: Path,
+    store: LocalStore,
+    index: Path,
+    *patterns: str,
+    principal: str | None = None,
+    toolchain: str | None = None,
 ) -> NothingToDo | None:
     """Return what a null build finds by the index alone."""
-    found = candidate(root, index, principal)
-    return None if found is None else nothing_to_do(found, patterns, toolchain, store)
+    found = first_look(root, store, index, *patterns, principal=principal, toolchain=toolchain)
+    return found if isinstance(found, NothingToDo) else None
+
+
+def labels_of(done: NothingToDo) -> list[str]:
+    """Return the labels that stand."""
+    return [f"//{package}:{dossier}/{part}" for package, dossier, parts in done.dossiers() for part in parts]
