@@ -17,6 +17,7 @@ from gsum.engine.executors.channel import Channel
 from gsum.engine.executors.client import ProtocolError, Refusal
 from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
+from gsum.engine.llm.isa import VARIABLES
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, locate_model
 from gsum.engine.llm.wire import (
     FROM_WORKER,
@@ -47,14 +48,6 @@ _FIXED = {
     "PYTHONHASHSEED": "0",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-_INSTRUCTION_SETS = {
-    "AVX2": {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "MKL_CBWR": "AVX2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-    },
-}
 
 
 def numerics_environment(numerics: NumericsSection) -> dict[str, str]:
@@ -63,7 +56,7 @@ def numerics_environment(numerics: NumericsSection) -> dict[str, str]:
     A wider machine is held to the declared set; a narrower one is found out by the worker.
     """
     threads = {} if numerics.threads is None else {"OMP_NUM_THREADS": str(numerics.threads)}
-    return {**threads, **_INSTRUCTION_SETS.get(numerics.instruction_set or "", {})}
+    return {**threads, **VARIABLES.get(numerics.instruction_set or "", {})}
 
 
 class LocalDialect:
@@ -147,7 +140,7 @@ class LocalDialect:
 
     def encode(self, request: ExecRequest) -> bytes:
         """Return the line that asks for a generation."""
-        return msgspec.json.encode(Ask(request.key, request.request))
+        return msgspec.json.encode(Ask(request.key, request.request, request.draft))
 
     def drop(self, request: ExecRequest) -> bytes:
         """Return the line that gives a request up between two passes."""
@@ -193,4 +186,5 @@ def _generated(request: ExecRequest, answer: Answer) -> Generated:
         reused=answer.reused,
         forced=answer.forced,
         sampled=answer.sampled,
+        drafted=answer.drafted,
     )

@@ -23,6 +23,8 @@ class ExecRequest(msgspec.Struct, frozen=True):
     key: Key
     request: Request
     timeout_seconds: int
+    draft: tuple[int, ...] = ()
+    """Token ids of an answer that the new one may resemble: an executor may use them to be quicker, no more."""
 
 
 class FailureReason(enum.Enum):
@@ -79,6 +81,8 @@ class Generated(msgspec.Struct, frozen=True):
     reused: int
     forced: int
     sampled: int
+    drafted: int = 0
+    """How many of the sampled tokens a draft foretold, so that they cost no pass of their own."""
 
 
 Outcome = Generated | Failed

@@ -94,7 +94,7 @@ class Bench:
     def _begin(self, key: str) -> None:
         ask = self._orders[key].ask
         try:
-            self.decoder.add(key, ask.request)
+            self.decoder.add(key, ask.request, ask.draft)
         except OverBudget as error:
             self._say(key, _over_budget(ask.key, error))
         except GrammarError as error:
@@ -152,6 +152,7 @@ def _answer(served: Served, ask: Ask, done: Decoded | GrammarError | NotANumber)
         reused=done.reused,
         forced=done.forced,
         sampled=done.sampled,
+        drafted=done.drafted,
     )
 
 

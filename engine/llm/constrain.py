@@ -79,6 +79,14 @@ class GrammarState:
             raise self._error("the grammar refused a token it had admitted")
         self._taken += len(tokens)
 
+    def admits(self, token: int) -> bool:
+        """Whether a token may come next."""
+        return 0 <= token < self._vocab_size and int(self._matcher.validate_tokens([token])) == 1
+
+    def fork(self) -> GrammarState:
+        """Return another that stands at the same place, to look ahead with."""
+        return GrammarState(self._matcher.deep_copy(), self._vocab_size)
+
     def admitted(self) -> torch.Tensor:
         """Return a boolean tensor over the vocabulary: what may come next.
 

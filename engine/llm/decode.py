@@ -6,17 +6,21 @@ each chosen token fed with the forced ones behind it as one chunk; a warm prefix
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gsum.engine.llm.constrain import GrammarCompiler, GrammarError, GrammarState
+from gsum.engine.llm.draft import Draft
 from gsum.engine.llm.load import LoadedModel
 from gsum.engine.llm.ragged import RaggedModel, Slot
 from gsum.engine.llm.schemes import SINGLE, Scheme
 from gsum.engine.llm.tokenize import PromptTokenizer, PromptTokens, TemplateError
+from gsum.engine.llm.writing import Writing
 from gsum.rules.requests import Request
 from gsum.store.records import StopReason
 
@@ -61,26 +65,12 @@ class Decoded(msgspec.Struct, frozen=True):
     reused: int
     forced: int
     sampled: int
+    drafted: int = 0
+    """How many of the sampled tokens a draft foretold: so many passes were saved."""
 
 
 Ended = tuple[str, Decoded | GrammarError | NotANumber]
 """A request's key and its generation, or why it has none."""
-
-
-class _Writing(msgspec.Struct, eq=False):
-    """A request at work. `pending` is fed next; `ids` is what has been generated."""
-
-    key: str
-    request: Request
-    prompt: PromptTokens
-    grammar: GrammarState | None
-    pending: list[int]
-    ids: list[int] = []
-    slot: Slot | None = None
-    reused: int = 0
-    forced: int = 0
-    sampled: int = 0
-    seconds: float = 0.0
 
 
 class Decoder:
@@ -88,14 +78,14 @@ class Decoder:
 
     def __init__(self, loaded: LoadedModel, scheme: Scheme = SINGLE) -> None:
         self.scheme = scheme
-        self._ragged = RaggedModel(loaded.model, loaded.attention, loaded.device, scheme.quantum)
+        self._ragged = RaggedModel(loaded.model, loaded.attention, loaded.device, scheme)
         self._end_ids = loaded.end_ids
         self._tokens = PromptTokenizer(loaded.tokenizer)
         self._context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", 0)) or None
         self._compiler: GrammarCompiler | None = None
         self._loaded = loaded
         self._prefixes: OrderedDict[tuple[int, ...], Slot] = OrderedDict()
-        self._writing: dict[str, _Writing] = {}
+        self._writing: dict[str, Writing] = {}
         self._ended: list[Ended] = []
 
     @property
@@ -109,7 +99,7 @@ class Decoder:
         tokens = sum(one.prompt.total + one.request.max_new_tokens for one in self._writing.values())
         return len(self._writing) >= self.scheme.width or tokens * self._ragged.bytes_per_token >= _SLOT_BYTES
 
-    def generate(self, request: Request) -> Decoded:
+    def generate(self, request: Request, draft: Sequence[int] = ()) -> Decoded:
         """Answer one request by pure argmax, ties to the lowest id. For a decoder with nothing at work.
 
         Raises:
@@ -117,7 +107,7 @@ class Decoder:
             GrammarError: also if the grammar comes to admit nothing.
             NotANumber: if the logits are no numbers.
         """
-        self.add("", request)
+        self.add("", request, draft)
         while not (ended := self.step()):
             pass
         [(_, done)] = ended
@@ -125,8 +115,8 @@ class Decoder:
             raise done
         return done
 
-    def add(self, key: str, request: Request) -> None:
-        """Take on a request, with nothing computed yet.
+    def add(self, key: str, request: Request, draft: Sequence[int] = ()) -> None:
+        """Take on a request, with nothing computed yet. `draft`: the tokens of an answer that it may resemble.
 
         Raises:
             OverBudget: if it is too long.
@@ -136,9 +126,12 @@ class Decoder:
         began = time.monotonic()
         prompt = self._within_budget(request)
         grammar = self._grammar(request)
-        writing = _Writing(key, request, prompt, grammar, list(prompt.rest))
+        known = list(itertools.takewhile(lambda token: 0 <= token < self._loaded.vocab_size, draft))
+        hoped = Draft(known) if known and self.scheme.drafts else None
+        writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest))
         self._writing[key] = writing
-        self._settle(writing)
+        writing.settle()
+        self._end_if_done(writing)
         writing.seconds = time.monotonic() - began
 
     def drop(self, key: str) -> None:
@@ -164,57 +157,62 @@ class Decoder:
         return ended
 
     def _pass(self) -> None:
-        taken: list[tuple[_Writing, Slot]] = []
-        rows = 0
-        for writing in self._writing.values():
-            if taken and rows + len(writing.pending) > _PASS_ROWS:
-                continue
-            taken.append((writing, writing.slot or self._open(writing)))
-            rows += len(writing.pending)
+        fed = self._gathered()
+        rows = sum(len(chunk) for _, _, chunks in fed for chunk in chunks)
         began = time.monotonic()
-        logits = self._ragged.forward([(slot, writing.pending) for writing, slot in taken])
+        logits = iter(self._ragged.forward([(slot, chunk) for _, slot, chunks in fed for chunk in chunks]))
         shared = (time.monotonic() - began) / rows
-        for row, (writing, _) in zip(logits, taken, strict=True):
+        for writing, slot, chunks in fed:
             began = time.monotonic()
-            writing.seconds += shared * len(writing.pending)
-            writing.pending = []
-            self._extend(writing, row)
+            writing.seconds += shared * sum(map(len, chunks))
+            self._follow(writing, slot, chunks, [next(logits) for _ in chunks])
             writing.seconds += time.monotonic() - began
 
-    def _extend(self, writing: _Writing, logits: torch.Tensor) -> None:
+    def _gathered(self) -> list[tuple[Writing, Slot, list[list[int]]]]:
+        """Return what the next pass feeds: of each request the piece of its chunk that fits, and what was foretold."""
+        taken: list[tuple[Writing, Slot, list[list[int]]]] = []
+        most = self.scheme.rows or _PASS_ROWS
+        left = most
+        for writing in self._writing.values():
+            piece = writing.pending[: self.scheme.rows or None]
+            if taken and len(piece) > left:
+                continue
+            taken.append((writing, writing.slot or self._open(writing), [piece]))
+            left -= len(piece)
+        for writing, _, chunks in taken:
+            if left > 0:
+                chunks += writing.foretold(left)
+                left -= sum(map(len, chunks[1:]))
+        return taken
+
+    def _follow(self, writing: Writing, slot: Slot, chunks: list[list[int]], logits: Sequence[torch.Tensor]) -> None:
+        """Choose after each chunk that was fed, as long as the next one is what comes of it; forget the others."""
+        piece, *ahead = chunks
+        writing.pending = writing.pending[len(piece) :]
+        if writing.pending:  # a piece of a chunk: nothing is chosen before its end
+            return
+        ahead_rows = sum(map(len, ahead))
+        for row, chunk in zip(logits, [*ahead, None], strict=True):
+            self._extend(writing, row)
+            if chunk is None or writing.key not in self._writing or not writing.confirm(chunk):
+                break
+            ahead_rows -= len(chunk)
+        slot.length -= ahead_rows
+
+    def _extend(self, writing: Writing, logits: torch.Tensor) -> None:
         """Choose the next token, and follow it as far as its grammar forces."""
         try:
-            chosen = self._choose(logits, writing.grammar)
-            writing.ids.append(chosen)
-            writing.pending.append(chosen)
-            writing.sampled += 1
-            if chosen in self._end_ids:
-                self._end(writing, StopReason.EOS)
-                return
-            if writing.grammar is not None:
-                writing.grammar.take([chosen])
+            writing.choose(self._choose(logits, writing.grammar))
         except (GrammarError, NotANumber) as error:
             self.drop(writing.key)
             self._ended.append((writing.key, error))
             return
-        self._settle(writing)
+        self._end_if_done(writing)
 
-    def _settle(self, writing: _Writing) -> None:
-        """Take what the grammar forces; end where nothing may follow, or no more is allowed."""
-        most, grammar = writing.request.max_new_tokens, writing.grammar
-        if grammar is not None:
-            forced = grammar.forced()[: most - len(writing.ids)]
-            grammar.take(forced)
-            writing.ids += forced
-            writing.pending += forced
-            writing.forced += len(forced)
-            if grammar.ended:
-                self._end(writing, StopReason.GRAMMAR)
-                return
-        if len(writing.ids) >= most:
-            self._end(writing, StopReason.LENGTH)
-
-    def _end(self, writing: _Writing, stop: StopReason) -> None:
+    def _end_if_done(self, writing: Writing) -> None:
+        stop = writing.stop
+        if stop is None:
+            return
         content = writing.ids[:-1] if stop is StopReason.EOS else writing.ids
         total = writing.prompt.total
         done = Decoded(
@@ -227,6 +225,7 @@ class Decoder:
             reused=writing.reused,
             forced=writing.forced,
             sampled=writing.sampled,
+            drafted=writing.drafted,
         )
         self.drop(writing.key)
         self._ended.append((writing.key, done))
@@ -238,7 +237,7 @@ class Decoder:
             logits = logits.masked_fill(~grammar.admitted(), float("-inf"))
         return int(logits.argmax())  # the first of equal maxima, hence the lowest id
 
-    def _open(self, writing: _Writing) -> Slot:
+    def _open(self, writing: Writing) -> Slot:
         """Give a request its slot, with the shared tokens in it."""
         began = time.monotonic()
         shared = writing.prompt.shared
@@ -246,7 +245,8 @@ class Decoder:
         writing.reused = 0 if prefix is None else len(shared)
         if prefix is None and shared:
             prefix = self._ragged.slot(len(shared), ())
-            self._ragged.forward([(prefix, shared)])
+            for start in range(0, len(shared), self.scheme.rows or len(shared)):
+                self._ragged.forward([(prefix, shared[start : start + (self.scheme.rows or len(shared))])])
             self._prefixes[shared] = prefix
             while len(self._prefixes) > _PREFIXES:
                 self._ragged.release(self._prefixes.popitem(last=False)[1])

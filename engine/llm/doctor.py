@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.llm.convert import converted_folder, damaged_files
+from gsum.engine.llm.isa import has_instruction_set
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, describe, is_gguf, locate_model, verify_files
 from gsum.rules.config import Device, LocalToolchain, NumericsSection
 
@@ -42,7 +43,7 @@ def examine(
     libraries = _libraries(name, toolchain, numerics)
     found = [Finding("python", True, sys.version.split()[0]), *libraries]
     if all(finding.value != "absent" for finding in libraries):
-        found.append(_device(name, toolchain))
+        found.append(_device(name, toolchain, numerics))
     try:
         model = locate_model(name, toolchain, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ)
         verify_files(name, toolchain, model.folder)
@@ -74,11 +75,15 @@ def _library(name: str, library: str, wanted: str) -> Finding:
     return Finding(library, True, seen)
 
 
-def _device(name: str, toolchain: LocalToolchain) -> Finding:
+def _device(name: str, toolchain: LocalToolchain, numerics: NumericsSection) -> Finding:
     import torch  # noqa: PLC0415
 
     match toolchain.device:
         case Device.CPU:
+            wanted = numerics.instruction_set
+            if wanted is not None and not has_instruction_set(wanted):
+                hint = f"`{name}` needs a processor with {wanted}; use another toolchain: gsum build --toolchain NAME …"
+                return Finding("device", False, f"cpu, without {wanted}", hint)
             return Finding("device", True, f"cpu, up to {torch.backends.cpu.get_cpu_capability()}")
         case Device.CUDA:
             if torch.cuda.is_available():

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
+from gsum.engine.llm.attend import NAME, Blocked, Eager, Fused, Part, Slot, Way, attend
+from gsum.engine.llm.schemes import Scheme
 from gsum.engine.llm.sources import ToolchainError
 from gsum.rules.config import Attention
 
@@ -19,63 +19,27 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-_NAME = "gsum-ragged"
 _ROUND = 256
 _FREE = 16
 """How many unused slots keep their memory."""
 _MOVING_ROPES = ("dynamic", "longrope")  # their frequencies depend on the longest sequence of a pass
-_FOLDED_ROWS = 8
-_PROBED_ROWS = (5, 12, 16, 61)
-
-
-class Slot:
-    """Keys and values of one sequence, `length` tokens of them; `shared` is the prefix that they begin with."""
-
-    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        self.keys = keys
-        self.values = values
-        self.length = 0
-        self.shared: tuple[int, ...] = ()
-
-    @property
-    def capacity(self) -> int:
-        """How many tokens fit."""
-        return int(self.keys.shape[2])
-
-    def begin_with(self, prefix: Slot, shared: tuple[int, ...]) -> None:
-        """Copy a prefix's keys and values to the beginning."""
-        self.keys[:, :, : prefix.length] = prefix.keys[:, :, : prefix.length]
-        self.values[:, :, : prefix.length] = prefix.values[:, :, : prefix.length]
-        self.length, self.shared = prefix.length, shared
-
-
-class Part(msgspec.Struct, frozen=True):
-    """Rows `start` to `end` of a pass: the tokens of one sequence after the `past` ones of its slot."""
-
-    slot: Slot
-    start: int
-    end: int
-    past: int
-    mask: Any
-    """What is added to the scores of rows × (past + rows); null where every row sees all, or there is no past."""
-
-    @property
-    def rows(self) -> int:
-        """How many tokens are fed."""
-        return self.end - self.start
+_PROBED_ROWS = (1, 5, 12, 16, 61)
+_PROBED_VALUES = 1 << 18
+"""How many values of a product are compared, in 64 to 1024 rows: in bfloat16 another path shows in one of thousands."""
+_PROBED_SHIFTS = (1, 7, 100)
 
 
 class RaggedModel:
     """A model, and the slots its sequences live in. Used by one thread, in inference mode."""
 
-    def __init__(self, model: PreTrainedModel, attention: Attention, device: str, quantum: int) -> None:
+    def __init__(self, model: PreTrainedModel, attention: Attention, device: str, scheme: Scheme) -> None:
         from transformers import AttentionInterface  # noqa: PLC0415
 
-        AttentionInterface.register(_NAME, _attend)
+        AttentionInterface.register(NAME, attend)
         self._model = model
-        self._eager = attention is Attention.EAGER
         self._device = device
-        self._quantum = quantum
+        self._scheme = scheme
+        self._way = _way(attention, scheme)
         config = model.config.get_text_config()
         heads = config.num_key_value_heads or config.num_attention_heads
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -89,10 +53,15 @@ class RaggedModel:
         return 2 * layers * heads * width * int(self._model.dtype.itemsize)
 
     def slot(self, capacity: int, shared: tuple[int, ...]) -> Slot:
-        """Return a slot for at least `capacity` tokens, if there is one already beginning with `shared`."""
+        """Return a slot for at least `capacity` tokens, if there is one already beginning with `shared`.
+
+        Where all passes have one shape, so have all slots of a request: its capacity is that of the request alone.
+        """
         import torch  # noqa: PLC0415
 
-        fitting = [slot for slot in self._free if slot.capacity >= capacity]
+        capacity = -(-capacity // _ROUND) * _ROUND
+        most = capacity if self._scheme.rows else max((slot.capacity for slot in self._free), default=0)
+        fitting = [slot for slot in self._free if capacity <= slot.capacity <= most]
         if fitting:
             found = max(fitting, key=lambda slot: (slot.shared == shared, -slot.capacity))
             self._free.remove(found)
@@ -100,7 +69,7 @@ class RaggedModel:
             found.shared = shared if found.length else ()
             return found
         layers, heads, width = self._shape
-        shape = (layers, heads, -(-capacity // _ROUND) * _ROUND, width)
+        shape = (layers, heads, capacity, width)
         return Slot(*(torch.empty(shape, dtype=self._model.dtype, device=self._device) for _ in range(2)))
 
     def release(self, slot: Slot) -> None:
@@ -114,20 +83,26 @@ class RaggedModel:
         self._free.clear()
 
     def forward(self, fed: Sequence[tuple[Slot, Sequence[int]]]) -> torch.Tensor:
-        """Append tokens to their slots; return the logits after each one's last, float32 on the CPU, a row each."""
+        """Append tokens to their slots; return the logits after each one's last, float32 on the CPU, a row each.
+
+        A slot may come several times, one chunk after the other: each attends as if the next were not there.
+        """
         import torch  # noqa: PLC0415
 
         ids: list[int] = []
         places: list[int] = []
         parts: list[Part] = []
+        lengths: dict[Slot, int] = {}
         for slot, tokens in fed:
-            start, past = len(ids), slot.length
+            start, past = len(ids), lengths.get(slot, slot.length)
             ids += tokens
             places += range(past, past + len(tokens))
-            parts.append(Part(slot, start, len(ids), past, self._mask(past, len(tokens))))
-        filling = -len(ids) % self._quantum
+            mask = self._way.mask(past, len(tokens), slot.keys)
+            parts.append(Part(slot, start, len(ids), past, mask))
+            lengths[slot] = past + len(tokens)
+        filling = self._scheme.filling(len(ids))
         lasts = [part.end - 1 for part in parts]
-        lasts += lasts[-1:] * (-len(lasts) % self._quantum)
+        lasts += lasts[-1:] * (self._scheme.logits(len(parts)) - len(parts))
         with self._own_attention():
             out = self._model(
                 input_ids=self._row(ids + [0] * filling),
@@ -135,10 +110,10 @@ class RaggedModel:
                 use_cache=False,
                 logits_to_keep=self._row(lasts)[0],
                 gsum_parts=parts,
-                gsum_eager=self._eager,
+                gsum_way=self._way,
             )
-        for part in parts:
-            part.slot.length = part.past + part.rows
+        for slot, length in lengths.items():
+            slot.length = length
         logits: torch.Tensor = out.logits[0, : len(parts)].to(dtype=torch.float32, device="cpu")
         return logits
 
@@ -147,87 +122,22 @@ class RaggedModel:
 
         return torch.tensor([values], dtype=torch.long, device=self._device)
 
-    def _mask(self, past: int, rows: int) -> torch.Tensor | None:
-        import torch  # noqa: PLC0415
-
-        if rows == 1 or (past == 0 and not self._eager):
-            return None
-        whole = torch.full((rows, past + rows), float("-inf"), dtype=self._model.dtype, device=self._device)
-        return whole.triu(past + 1)
-
     @contextlib.contextmanager
     def _own_attention(self) -> Iterator[None]:
-        """Let the model's layers call `_attend`; transformers makes no mask for an attention it does not know."""
+        """Let the model's layers call `attend`."""
         config = self._model.config
         before = config._attn_implementation
-        config._attn_implementation = _NAME
+        config._attn_implementation = NAME
         try:
             yield
         finally:
             config._attn_implementation = before
 
 
-def _attend(
-    module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,  # noqa: ARG001 - the interface of transformers
-    *,
-    scaling: float,
-    gsum_parts: Sequence[Part],
-    gsum_eager: bool,
-    **_: object,
-) -> tuple[torch.Tensor, None]:
-    """Attend for each part apart. `query`: 1 × heads × rows × width; the result: 1 × rows × heads × width."""
-    layer = int(module.layer_idx)
-    attend = _eager if gsum_eager else _fused
-    _, heads, rows, width = query.shape
-    groups = key.shape[1]
-    out = query.new_zeros((rows, heads, width))
-    for part in gsum_parts:
-        here, length = slice(part.start, part.end), part.past + part.rows
-        part.slot.keys[layer, :, part.past : length] = key[0, :, here]
-        part.slot.values[layer, :, part.past : length] = value[0, :, here]
-        asked = query[0, :, here].contiguous().view(groups, heads // groups, part.rows, width)
-        one = attend(asked, part.slot.keys[layer, :, :length], part.slot.values[layer, :, :length], part, scaling)
-        out[here] = one.reshape(heads, part.rows, width).transpose(0, 1)
-    return out.unsqueeze(0), None
-
-
-def _fused(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Part, scaling: float) -> torch.Tensor:
-    """Attend with torch's fused kernel.
-
-    `query`: groups × heads of a group × rows × width; `keys` and `values`: groups × length × width. The heads of a
-    group read the same keys: a short chunk's are laid end to end as rows, which is twice as fast; a long chunk's are
-    told apart by a stride of zero, since the mask would grow.
-    """
-    from torch.nn.functional import scaled_dot_product_attention  # noqa: PLC0415
-
-    groups, heads, rows, width = query.shape
-    if rows <= _FOLDED_ROWS and part.past:
-        folded = query.view(1, groups, heads * rows, width)
-        mask = None if part.mask is None else part.mask.repeat(heads, 1)
-        return scaled_dot_product_attention(folded, keys[None], values[None], attn_mask=mask, scale=scaling)
-    shape = (-1, heads, -1, -1)
-    return scaled_dot_product_attention(
-        query,
-        keys[:, None].expand(shape),
-        values[:, None].expand(shape),
-        attn_mask=part.mask,
-        scale=scaling,
-        is_causal=part.past == 0 and rows > 1,
-    )
-
-
-def _eager(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Part, scaling: float) -> torch.Tensor:
-    """Attend in plain products, the softmax in float32, as transformers' `eager` does."""
-    import torch  # noqa: PLC0415
-
-    scores = torch.matmul(query, keys[:, None].transpose(2, 3)) * scaling
-    if part.mask is not None:
-        scores = scores + part.mask
-    return torch.matmul(torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype), values[:, None])
+def _way(attention: Attention, scheme: Scheme) -> Way:
+    if scheme.block:
+        return Blocked(scheme.block)
+    return Eager() if attention is Attention.EAGER else Fused()
 
 
 def require_plain_attention(name: str, model: PreTrainedModel) -> None:
@@ -251,11 +161,11 @@ def require_plain_attention(name: str, model: PreTrainedModel) -> None:
         )
 
 
-def uneven_rows(model: PreTrainedModel, quantum: int) -> list[str]:
+def uneven_rows(model: PreTrainedModel, quantum: int, fixed: int = 0) -> list[str]:
     """Return the shapes of linear layers whose rows differ in any bit by how many are computed together.
 
-    The promise that batching keeps bits stands on this property of the machine's matrix products, so each start
-    looks for itself, at every shape the model has.
+    With `fixed` rows in every pass: by their place among them. The promise that batching keeps bits stands on this
+    property of the machine's matrix products, so each start looks for itself, at every shape the model has.
     """
     import torch  # noqa: PLC0415
 
@@ -266,12 +176,32 @@ def uneven_rows(model: PreTrainedModel, quantum: int) -> list[str]:
     uneven = []
     draw = torch.Generator().manual_seed(0)
     for shape, linear in kinds.items():
-        most = -(-max(_PROBED_ROWS) // quantum) * quantum
+        most = fixed or -(-min(1024, max(64, _PROBED_VALUES // shape[0])) // quantum) * quantum
         rows = torch.randn((most, shape[1]), generator=draw).to(dtype=linear.weight.dtype, device=linear.weight.device)
         with torch.inference_mode():
-            whole = linear(rows)
-            for count in {quantum, *(-(-rows_ // quantum) * quantum for rows_ in _PROBED_ROWS)}:
-                for start in {0, most - count}:
-                    if not torch.equal(linear(rows[start : start + count].clone()), whole[start : start + count]):
-                        uneven.append("×".join(map(str, shape)))
+            if not (_moves(linear, rows) if fixed else _splits(linear, rows, quantum)):
+                uneven.append("×".join(map(str, shape)))
     return sorted(set(uneven))
+
+
+def _splits(linear: torch.nn.Linear, rows: torch.Tensor, quantum: int) -> bool:
+    """Whether fewer rows give what they give among all."""
+    import torch  # noqa: PLC0415
+
+    whole, most = linear(rows), rows.shape[0]
+    for count in {-(-count // quantum) * quantum for count in _PROBED_ROWS}:
+        apart = [linear(rows[start : start + count].clone()) for start in range(0, most - count + 1, count)]
+        if not torch.equal(torch.cat(apart), whole[: len(apart) * count]):
+            return False
+    return True
+
+
+def _moves(linear: torch.nn.Linear, rows: torch.Tensor) -> bool:
+    """Whether rows give the same in other places, beside other rows."""
+    import torch  # noqa: PLC0415
+
+    whole = linear(rows)
+    return all(torch.equal(linear(rows.roll(shift, 0)), whole.roll(shift, 0)) for shift in _PROBED_SHIFTS)
+
+
+__all__ = ["RaggedModel", "Slot", "require_plain_attention", "uneven_rows"]

@@ -61,11 +61,11 @@ def open_model(hello: Hello) -> Served | Refused:
     except ToolchainError as error:
         facts = {name: str(value) for name, value in error.facts.items()}
         return Refused("mismatch", error.message, facts, error.hint)
-    seen |= observe_model(loaded)
+    seen |= observe_model(loaded, hello.numerics)
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
-    if not hello.observe and scheme.width > 1 and (uneven := uneven_rows(loaded.model, scheme.quantum)):
+    if not hello.observe and scheme.width > 1 and (uneven := uneven_rows(loaded.model, scheme.quantum, scheme.rows)):
         return _uneven(hello, uneven)
     made = [file for file in model_files(hello) if file not in before]  # converted just now
     return _served(hello, loaded, seen, before | dict(zip(made, fingerprint(made), strict=True)))
@@ -104,9 +104,12 @@ def _uneven(hello: Hello, shapes: list[str]) -> Refused:
 
 
 def _refused(hello: Hello, wrong: list[Mismatch]) -> Refused:
+    hint = f"install what is declared, or declare what is found (new keys): gsum toolchain pin {hello.name}"
+    if any(one.name == "instruction_set" for one in wrong):
+        hint = "build with a toolchain that gsum doctor says this machine can run: gsum build --toolchain NAME …"
     return Refused(
         "mismatch",
         f"toolchain `{hello.name}` is not what this machine has",
         {one.name: f"declared {one.declared}, found {one.observed}" for one in wrong},
-        f"install what is declared, or declare what is found (new keys): gsum toolchain pin {hello.name}",
+        hint,
     )

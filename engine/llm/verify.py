@@ -10,9 +10,11 @@ import hashlib
 import msgspec
 
 from gsum.engine.llm.fit import installed_version
+from gsum.engine.llm.isa import observed_instruction_set
 from gsum.engine.llm.load import LoadedModel, is_tied
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import LocalToolchain, NumericsSection
+
 
 class Mismatch(msgspec.Struct, frozen=True):
     """One declared value that is not what was observed."""
@@ -30,7 +32,7 @@ def observe_libraries(numerics: NumericsSection, toolchain: LocalToolchain) -> d
     return {**seen, "batching": numerics.batching if known else f"none but {', '.join(sorted(SCHEMES))}"}
 
 
-def observe_model(loaded: LoadedModel) -> dict[str, str]:
+def observe_model(loaded: LoadedModel, numerics: NumericsSection | None = None) -> dict[str, str]:
     """Return what a loaded model shows of itself and of the process it runs in."""
     import torch  # noqa: PLC0415
 
@@ -44,7 +46,7 @@ def observe_model(loaded: LoadedModel) -> dict[str, str]:
         "tied_embeddings": str(is_tied(loaded.model)).lower(),
         "chat_template": hashlib.sha256(template.encode()).hexdigest() if isinstance(template, str) else "none",
         "threads": str(torch.get_num_threads()),
-        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "instruction_set": observed_instruction_set(numerics.instruction_set if numerics else None),
     }
 
 

@@ -61,6 +61,7 @@ class Ask(msgspec.Struct, frozen=True, tag="ask"):
 
     key: str
     request: Request
+    draft: tuple[int, ...] = ()
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop"):
@@ -86,6 +87,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     reused: int
     forced: int
     sampled: int
+    drafted: int = 0
 
 
 class Probe(msgspec.Struct, frozen=True, tag="probe"):
