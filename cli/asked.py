@@ -20,6 +20,7 @@ class Asked(msgspec.Struct, frozen=True):
     full: bool
     events: Path | None = None
     profile: Path | None = None
+    draft: bool = False
 
     @property
     def watched(self) -> bool:

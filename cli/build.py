@@ -33,6 +33,7 @@ _FILE = GivenPath(path_type=Path, dir_okay=False)
 @click.option("--dry-run", is_flag=True, help="Say what would run; run and write nothing.")
 @click.option("-k", "--keep-going", is_flag=True, help="After a failure, build all that does not need it.")
 @click.option("--full", is_flag=True, help="Generate everything again, reading no cache, and report differences.")
+@click.option("--draft", is_flag=True, help="Offer each target's last answer as a draft: fewer passes, same tokens.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the summary only.")
 @click.option("--events", type=_FILE, metavar="FILE", help="Write every event to FILE, one JSON object a line.")
 @click.option("--profile", type=_FILE, metavar="FILE", help="Write a Chrome trace of the build to FILE.")
@@ -42,13 +43,14 @@ def command(
     dry_run: bool,
     keep_going: bool,
     full: bool,
+    draft: bool,
     quiet: bool,
     events: Path | None,
     profile: Path | None,
 ) -> int:
     """Build the targets that PATTERNs name, and all they are made from."""
     config = current_config()
-    asked = Asked(patterns, keep_going, full, events, profile)
+    asked = Asked(patterns, keep_going, full, events, profile, draft)
     if dry_run:
         code: int = _building().dry_run(config, patterns, full=full)
         return code

@@ -71,6 +71,7 @@ class Committer:
             reused=outcome.reused,
             forced=outcome.forced,
             sampled=outcome.sampled,
+            drafted=outcome.drafted,
         )
         return Made(request.key, data, msgspec.json.encode(observation))
 

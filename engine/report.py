@@ -21,6 +21,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     """What was asked of a build. `full` reads no entry and no stored generation; `jobs` bounds the requests in flight.
 
     After a failure nothing starts, unless `keep_going`; what is in flight may land, unless `fail_fast`.
+    With `draft`, executors are offered the last answers of the same labels; a full build offers none.
     """
 
     patterns: tuple[str, ...]
@@ -30,6 +31,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     full: bool = False
     fail_fast: bool = False
     jobs: int | None = None
+    draft: bool = False
 
 
 class BuildReport(msgspec.Struct, frozen=True):

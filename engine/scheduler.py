@@ -14,6 +14,7 @@ import msgspec
 
 from gsum.engine.clock import Clock
 from gsum.engine.commit import Committer, Done, request_preimage
+from gsum.engine.drafts import find_drafts
 from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, ActionStarted, Equivocation, Event
 from gsum.engine.executors.protocol import ExecRequest, Executor, Failed, Generated
 from gsum.engine.frontier import Frontier
@@ -24,6 +25,7 @@ from gsum.rules.claims import Result, Status
 from gsum.rules.config import Workspace
 from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.kinds import RULES
+from gsum.rules.requests import Request
 from gsum.rules.rule import Finished, Inputs
 from gsum.store.api import GenerationPut, Store
 from gsum.store.digests import Digest, Key, Preimage
@@ -164,6 +166,7 @@ class Scheduler:
         preimages = [None if isinstance(what, Finished) else request_preimage(what) for _, _, what in rendered]
         asked = [preimage.key for preimage in preimages if preimage is not None]
         known = {} if self._options.full else self._store.generations_for(asked)
+        drafts = self._drafts([(action, what) for action, _, what in rendered])
         now = self._clock.now()
         for (action, inputs, what), preimage in zip(rendered, preimages, strict=True):
             if isinstance(what, Finished):
@@ -180,7 +183,20 @@ class Scheduler:
                 self._in_flight[preimage.key] = Waiting(preimage, now, [(action, inputs)])
                 self._say(ActionStarted(action.label, self._keys.actions[action.label].key, preimage.key))
                 timeout = self._workspace.toolchains[action.toolchain].timeout_seconds
-                to_submit.setdefault(action.toolchain, []).append(ExecRequest(preimage.key, what, timeout))
+                draft = drafts.get(action.label, ())
+                to_submit.setdefault(action.toolchain, []).append(ExecRequest(preimage.key, what, timeout, draft))
+
+    def _drafts(self, rendered: Sequence[tuple[Action, Request | Finished]]) -> dict[str, tuple[int, ...]]:
+        """Return what labels last said, if drafts are wanted."""
+        if not self._options.draft or self._options.full:
+            return {}
+        wanted = {
+            self._previous[action.label]: (action.label, what)
+            for action, what in rendered
+            if isinstance(what, Request) and action.label in self._previous
+        }
+        found = find_drafts(self._store, {key: request for key, (_, request) in wanted.items()})
+        return {wanted[key][0]: tokens for key, tokens in found.items()}
 
     def _inputs(self, action: Action) -> Inputs:
         """Gather what an action reads; results that no other action wants are let go."""

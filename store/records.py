@@ -37,7 +37,10 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """One execution of a request. Token counts: prompt = prefilled + reused; generated = forced + sampled."""
+    """One execution of a request. Token counts: prompt = prefilled + reused; generated = forced + sampled.
+
+    `drafted` of the sampled ones were foretold by a draft.
+    """
 
     request: Key
     generation: Digest
@@ -53,6 +56,7 @@ class Observation(msgspec.Struct, frozen=True):
     reused: int
     forced: int
     sampled: int
+    drafted: int = 0
     schema: int = OBSERVATION_SCHEMA
 
 

@@ -44,10 +44,10 @@ class Draft:
         return other
 
     def _find(self) -> int | None:
-        """Return the place behind the first anchor that both have, past what agreed."""
+        """Return the place behind the first anchor that both have, ending past what agreed."""
         if len(self._last) < _ANCHOR:
             return None
-        for end in range(self._sure + _ANCHOR, len(self._tokens) + 1):
+        for end in range(max(self._sure + 1, _ANCHOR), len(self._tokens) + 1):
             if self._tokens[end - _ANCHOR : end] == self._last:
                 return end
         return None

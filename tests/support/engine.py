@@ -66,6 +66,7 @@ def run_build(
     toolchain: str | None = None,
     full: bool = False,
     keep_going: bool = False,
+    draft: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     index: Path | None = None,
     looked: Looked | None = None,
@@ -105,6 +106,7 @@ def run_build(
             toolchain=toolchain or universe.workspace.section.default_toolchain,
             keep_going=keep_going,
             full=full,
+            draft=draft,
         ),
         standing=consultation.standing if consultation else (),
     )
