@@ -13,6 +13,7 @@ import msgspec
 from gsum.store.database import Database, Row, chunks, hex_name, marks
 from gsum.store.digests import Key
 from gsum.store.faults import StoreDamaged
+from gsum.store.ledger import knows_invocation
 from gsum.store.records import InvocationRecord, InvocationStatus, TargetRef
 
 _TARGET = (
@@ -143,7 +144,7 @@ class LocalJournal:
 
     def has_invocation(self, invocation: str) -> bool:
         """Tell whether an invocation was recorded here."""
-        return self._db.one("SELECT 1 FROM invocation WHERE id = ?", (invocation,)) is not None
+        return knows_invocation(self._db, invocation)
 
     def invocations(self, limit: int) -> list[InvocationRecord]:
         """Return the newest invocations, newest first.

@@ -13,9 +13,9 @@ from gsum.store.actions import LocalActions
 from gsum.store.api import Store
 from gsum.store.blobs import BlobFiles
 from gsum.store.database import Database
-from gsum.store.faults import StoreDamaged
 from gsum.store.fs import FileSystem, PosixFileSystem
 from gsum.store.journal import LocalJournal
+from gsum.store.ledger import epoch_of
 from gsum.store.opening import open_database
 
 
@@ -45,10 +45,7 @@ class LocalStore(LocalActions, LocalJournal):
         Raises:
             StoreDamaged: if the database has lost its identity.
         """
-        row = self._db.one("SELECT hex(id), CAST(losses AS INTEGER) FROM identity")
-        if row is None:
-            raise StoreDamaged(self._db.path, "it has no identity")
-        return f"{row[0]}-{row[1]}"
+        return epoch_of(self._db)
 
     def close(self) -> None:
         """Release the store; it can't be used afterwards."""

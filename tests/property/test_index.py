@@ -14,9 +14,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support import workspaces
-from support.engine import labels_of, quick_look, run_build
+from support.engine import first_look, labels_of, run_build
 from support.ticks import age, wait_a_tick
 
+from gsum.engine.index.quick import NothingToDo
 from gsum.engine.states import target_states
 from gsum.engine.universe import load_universe
 from gsum.store.local import open_store
@@ -102,6 +103,35 @@ class OnAnIndex(RuleBasedStateMachine):
         for file in self.root.rglob("*"):
             file.touch()
 
+    @rule(data=st.data())
+    def touch_one(self, data):
+        self._document(data).touch()
+
+    @rule(data=st.data())
+    def write_the_same_again(self, data):
+        file = self._document(data)
+        temporary = file.with_name(".new")
+        temporary.write_bytes(file.read_bytes())
+        temporary.replace(file)
+
+    @rule(data=st.data(), hard=st.booleans())
+    def link(self, data, hard):
+        """Give a document another name, or put a link to its bytes in its place."""
+        file = self._document(data)
+        self.counter += 1
+        other = self.scratch / "ws" / f"kept-{self.counter}"
+        if hard:
+            other.hardlink_to(file)
+        else:
+            other.write_bytes(file.read_bytes())
+            file.unlink()
+            file.symlink_to(other)
+
+    @rule(data=st.data())
+    def give_other_rights(self, data):
+        file = self._document(data)
+        file.chmod(0o644 if file.stat().st_mode & 0o777 == 0o600 else 0o600)
+
     @rule()
     def wait(self):
         age(self.root)
@@ -113,8 +143,8 @@ class OnAnIndex(RuleBasedStateMachine):
         principal=st.sampled_from([workspaces.READER, "other"]),
     )
     def build(self, pattern, principal):
-        self._look_quickly(pattern, principal)
-        built = run_build(self.root, self.store, pattern, principal=principal, index=self.index)
+        looked = self._look_quickly(pattern, principal)
+        built = run_build(self.root, self.store, pattern, principal=principal, index=self.index, looked=looked)
         universe = load_universe(self.root, [pattern], principal=principal)
         states = target_states(universe, self.store, universe.graph.requested)
         assert {label for label, found in states.items() if not found.state.current} == set()
@@ -137,13 +167,14 @@ class OnAnIndex(RuleBasedStateMachine):
 
     def _look_quickly(self, pattern, principal):
         """What the index alone calls done is done."""
-        found = quick_look(self.root, self.store, self.index, pattern, principal=principal)
-        if found is None:
-            return
+        found = first_look(self.root, self.store, self.index, pattern, principal=principal)
+        if not isinstance(found, NothingToDo):
+            return found
         universe = load_universe(self.root, [pattern], principal=principal)
         states = target_states(universe, self.store, universe.graph.requested)
         assert all(state.state.current for state in states.values())
         assert sorted(labels_of(found)) == sorted(universe.graph.actions)
+        return None
 
 
 TestOnAnIndex = OnAnIndex.TestCase
