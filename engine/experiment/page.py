@@ -16,6 +16,7 @@ from gsum.engine.experiment.style import STYLE
 
 Row = Sequence[object]
 _NONE = "–"
+_FIGURE = '<td class="n">'
 _NUMBER = re.compile(r"[0-9.,]+( of [0-9,]+)?")
 _COUNTERS = (
     ("recomputed", "recomputed targets"),
@@ -132,7 +133,7 @@ def _group_rows(group: Group) -> Iterable[Row]:
 
 
 def _statuses(statuses: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in statuses.items())
+    return ", ".join(f"{count}\N{NO-BREAK SPACE}{status}" for status, count in statuses.items())
 
 
 def _stages(section: Section, title: str) -> str:
@@ -230,15 +231,21 @@ def _listed(title: str, lines: Sequence[str]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Row]) -> str:
-    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    """Return a table; the head of a column of figures stands above its figures."""
+    written = [[_cell(value) for value in row] for row in rows]
+    figures = [all(cell.startswith(_FIGURE) for cell in column) for column in zip(*written, strict=True)]
+    cells = "".join(
+        f'<th class="n">{escape(name)}</th>' if right else f"<th>{escape(name)}</th>"
+        for name, right in zip(head, figures, strict=True)
+    )
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in written)
     return f'<div class="wide"><table>\n<thead><tr>{cells}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
 
 
 def _cell(value: object) -> str:
     if value is None:
-        return f'<td class="n">{_NONE}</td>'
+        return f"{_FIGURE}{_NONE}</td>"
     if isinstance(value, int):
-        return f'<td class="n">{value:,}</td>'
+        return f"{_FIGURE}{value:,}</td>"
     text = escape(str(value))
-    return f'<td class="n">{text}</td>' if _NUMBER.fullmatch(text) else f"<td>{text}</td>"
+    return f"{_FIGURE}{text}</td>" if _NUMBER.fullmatch(text) else f"<td>{text}</td>"
