@@ -232,9 +232,11 @@ class _Surveyor:
 
     def _problem(self, document: Document, path: str) -> tuple[str, str] | None:
         """Return what is wrong with a readable document's file, and what helps against it."""
-        label = str(document_label(self._dossier.source, self._dossier.name, document.id))
+        name = document.id
         try:
-            status = self._places.look(path, label)
+            status = self._places.look(
+                path, lambda: str(document_label(self._dossier.source, self._dossier.name, name))
+            )
         except DeclarationError:
             return "leads outside the workspace", "keep it inside"
         except FileNotFoundError:
