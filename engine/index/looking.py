@@ -105,8 +105,8 @@ def _runs(starts: Sequence[int], places: Iterable[int]) -> Iterator[tuple[int, i
 
 def code_print() -> bytes:
     """Return a fingerprint of the code that decides keys: an index made by other code is not believed."""
-    rules = gsum.rules.__path__
-    folders = [*rules, *(f"{folder}/kinds" for folder in rules), *gsum.engine.__path__, *gsum.store.__path__]
+    rules = [place for folder in gsum.rules.__path__ for place, _, _ in os.walk(folder)]
+    folders = [*rules, *gsum.engine.__path__, *gsum.store.__path__]
     found = [entry.path for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".py")]
     return blake3(fingerprints(sorted(found))).digest()
 

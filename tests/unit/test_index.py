@@ -15,7 +15,7 @@ from support.opening import opened_files
 from support.ticks import age, settle, wait_a_tick
 
 from gsum.engine.events import BuildFinished, BuildStarted
-from gsum.engine.index import consulting, fingerprints, quick
+from gsum.engine.index import consulting, fingerprints, looking, quick
 from gsum.engine.index.encoding import decode_index, encode_index
 from gsum.engine.index.fingerprints import MISSING, NEVER, WIDTH, fingerprint, trusted
 from gsum.engine.states import target_states
@@ -111,6 +111,31 @@ def test_declarations_changed_in_the_tick_of_the_look_are_never_trusted(root, st
     assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
     settle(root, store, tmp_path / "index")
     assert quick_look(root, store, tmp_path / "index", "//dossier:all") is not None
+
+
+def test_a_quick_look_looks_at_each_path_once(root, store, tmp_path, monkeypatch):
+    settle(root, store, tmp_path / "index")
+    looked_at, real = [], os.stat
+
+    def counted(path, *arguments, **settings_given):
+        looked_at.append(str(path))
+        return real(path, *arguments, **settings_given)
+
+    monkeypatch.setattr(fingerprints, "os", SimpleNamespace(stat=counted))
+    assert quick_look(root, store, tmp_path / "index", "//dossier:...") is not None
+    sources = [path for path in looked_at if "dossiers/" in path]
+    assert len(sources) == len(set(sources)) == 2 * (1 + 4)
+
+
+def test_the_print_of_the_code_covers_all_rules(monkeypatch, tmp_path):
+    import gsum.rules
+
+    (tmp_path / "kinds/deeper").mkdir(parents=True)
+    (tmp_path / "kinds/deeper/rule.py").write_text("1\n")
+    monkeypatch.setattr(gsum.rules, "__path__", [str(tmp_path)])
+    before = looking.code_print()
+    (tmp_path / "kinds/deeper/rule.py").write_text("10\n")
+    assert looking.code_print() != before
 
 
 def test_an_index_of_other_code_is_not_believed(root, store, tmp_path, monkeypatch):
