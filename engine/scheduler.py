@@ -80,6 +80,8 @@ class Scheduler:
         self._previous: dict[str, Key] = {}
         self._in_flight: dict[Key, Waiting] = {}
         self._executors: dict[str, Executor] = {}
+        self._started: list[Event] = []
+        """Said, and written with the next commit: a start is worth no commit of its own."""
         self._done: list[Done] = []
         self._said: list[Event] = []
         self._apart: set[str] = set()
@@ -117,9 +119,9 @@ class Scheduler:
             yield
             if self._done:
                 self._committer.entries(self._done, self._clock.now())
-            if self._said:
-                self._committer.events(self._said)
-        said, self._said, self._done = self._said, [], []
+            if self._started or self._said:
+                self._committer.events([*self._started, *self._said])
+        said, self._started, self._said, self._done = self._said, [], [], []
         for event in said:
             self._report(event)
 
@@ -144,22 +146,25 @@ class Scheduler:
         """Start ready actions, most urgent first, as one commit; then send what needs a model."""
         actions: list[Action] = []
         asking = 0
-        while len(actions) < GROUP and self._room(asking) and not self._interrupted():
+        while len(actions) < GROUP and self._room(asking):
             actions.append(self._graph.actions[self._frontier.pop()])
             asking += actions[-1].prompt is not None
         to_submit: dict[str, list[ExecRequest]] = {}
-        with self._group():
-            self._start(actions, to_submit)
+        alone = self._start(actions, to_submit)
         for toolchain, requests in to_submit.items():
             self._executor(toolchain).submit(requests)
+        if alone:
+            with self._group():
+                for done in alone:
+                    self._finish(done)
 
     def _executor(self, toolchain: str) -> Executor:
         if toolchain not in self._executors:
             self._executors[toolchain] = self._executor_for(toolchain)
         return self._executors[toolchain]
 
-    def _start(self, actions: Sequence[Action], to_submit: dict[str, list[ExecRequest]]) -> None:
-        """Finish what needs no model, note who waits for a request in flight, and add the new ones to `to_submit`."""
+    def _start(self, actions: Sequence[Action], to_submit: dict[str, list[ExecRequest]]) -> list[Done]:
+        """Return what needs no model, note who waits for a request in flight, and add new requests to `to_submit`."""
         self._previous.update(self._committer.previous(actions))
         given = [(action, self._inputs(action)) for action in actions]
         rendered = [(action, inputs, RULES[action.rule].render(action, inputs)) for action, inputs in given]
@@ -168,23 +173,29 @@ class Scheduler:
         known = {} if self._options.full else self._store.generations_for(asked)
         drafts = self._drafts([(action, what) for action, _, what in rendered])
         now = self._clock.now()
+        alone: list[Done] = []
         for (action, inputs, what), preimage in zip(rendered, preimages, strict=True):
             if isinstance(what, Finished):
-                self._finish_alone(action, inputs, what)
+                how = How.INELIGIBLE if what.ineligible else How.PURE
+                alone.append(Done(action, what.result, how, inputs.text))
                 continue
             assert preimage is not None
             if preimage.key in self._in_flight:
                 self._in_flight[preimage.key].actions.append((action, inputs))
             elif preimage.key in known:
                 digest = known[preimage.key]
-                self._cut_off(action, inputs, preimage.key, digest, self._committer.load_generation(digest))
+                generation = self._committer.load_generation(digest)
+                alone.append(_cut_off(action, inputs, preimage.key, digest, generation))
             else:
                 assert action.toolchain is not None
                 self._in_flight[preimage.key] = Waiting(preimage, now, [(action, inputs)])
-                self._say(ActionStarted(action.label, self._keys.actions[action.label].key, preimage.key))
+                started = ActionStarted(action.label, self._keys.actions[action.label].key, preimage.key)
+                self._started.append(started)
+                self._report(started)
                 timeout = self._workspace.toolchains[action.toolchain].timeout_seconds
                 draft = drafts.get(action.label, ())
                 to_submit.setdefault(action.toolchain, []).append(ExecRequest(preimage.key, what, timeout, draft))
+        return alone
 
     def _drafts(self, rendered: Sequence[tuple[Action, Request | Finished]]) -> dict[str, tuple[int, ...]]:
         """Return what labels last said, if drafts are wanted."""
@@ -247,15 +258,7 @@ class Scheduler:
         done = Done(action, result, How.GENERATED, inputs.text, waiting.request.key, digest)
         self._finish(done, outcome)
         for other, other_inputs in others:
-            self._cut_off(other, other_inputs, waiting.request.key, digest, generation)
-
-    def _cut_off(self, action: Action, inputs: Inputs, request: Key, digest: Digest, generation: Generation) -> None:
-        result = RULES[action.rule].resolve(action, inputs, generation)
-        self._finish(Done(action, result, How.CUT_OFF, inputs.text, request, digest))
-
-    def _finish_alone(self, action: Action, inputs: Inputs, finished: Finished) -> None:
-        how = How.INELIGIBLE if finished.ineligible else How.PURE
-        self._finish(Done(action, finished.result, how, inputs.text))
+            self._finish(_cut_off(other, other_inputs, waiting.request.key, digest, generation))
 
     def _finish(self, done: Done, outcome: Generated | None = None) -> None:
         label, result = done.action.label, done.result
@@ -319,3 +322,10 @@ class Scheduler:
             if finished:
                 self._take_all(finished)
         self._in_flight.clear()
+
+
+def _cut_off(action: Action, inputs: Inputs, request: Key, digest: Digest, generation: Generation) -> Done:
+    """Return what becomes of an action whose request was answered before."""
+    return Done(
+        action, RULES[action.rule].resolve(action, inputs, generation), How.CUT_OFF, inputs.text, request, digest
+    )

@@ -30,7 +30,9 @@ MARKER = "STORE"
 """A file that says that the database was made once: an empty or absent one is damage from then on, no new store."""
 
 _LOG_LIMIT = 8 * 1024 * 1024
-_CACHE_KIB = 16 * 1024
+_LOG_PAGES = 4096
+"""Pages of the log from which on it is written back: keys are hashes, so a page changes many times before."""
+_CACHE_KIB = 64 * 1024
 _PAUSE_SECONDS = 0.01
 
 
@@ -123,6 +125,7 @@ class _Opening:
         _use_log(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
         connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         if not self._made:
             self._mark()

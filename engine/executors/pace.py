@@ -5,10 +5,11 @@ A quick program then never waits for us, and a slow one has nothing at hand that
 
 from __future__ import annotations
 
-AHEAD_SECONDS = 0.02
-"""The work a program is given ahead: what its end may cost that was asked and not yet answered."""
+AHEAD_SECONDS = 0.05
+"""The work a quick program is given ahead: what its end may cost that was asked and not yet answered."""
 
-MOST = 256
+FEWEST, MOST = 8, 256
+"""A program that would not be given the fewest ahead is slow: it gets one request at a time."""
 
 
 class Pace:
@@ -18,9 +19,9 @@ class Pace:
         self.width = 1
 
     def answered(self, answers: int, seconds: float) -> None:
-        """Note that so many answers took so long: at most twice as many are asked for next."""
+        """Note that so many answers took so long: at most twice as many, or the fewest, are asked for next."""
         fitting = int(AHEAD_SECONDS * answers / max(seconds, 1e-6))
-        self.width = max(1, min(MOST, fitting, 2 * self.width))
+        self.width = 1 if fitting < FEWEST else min(MOST, fitting, max(FEWEST, 2 * self.width))
 
     def stumbled(self) -> None:
         """Note that the program did not answer: what it had is asked for again, one at a time."""
