@@ -21,6 +21,8 @@ class Asked(msgspec.Struct, frozen=True):
     events: Path | None = None
     profile: Path | None = None
     draft: bool = False
+    fail_fast: bool = False
+    jobs: int | None = None
 
     @property
     def watched(self) -> bool:

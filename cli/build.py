@@ -32,6 +32,8 @@ _FILE = GivenPath(path_type=Path, dir_okay=False)
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN…")
 @click.option("--dry-run", is_flag=True, help="Say what would run; run and write nothing.")
 @click.option("-k", "--keep-going", is_flag=True, help="After a failure, build all that does not need it.")
+@click.option("--fail-fast", is_flag=True, help="After a failure, give up what is being generated too.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Ask for at most N generations at a time.")
 @click.option("--full", is_flag=True, help="Generate everything again, reading no cache, and report differences.")
 @click.option("--draft", is_flag=True, help="Offer each target's last answer as a draft: fewer passes, same tokens.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the summary only.")
@@ -42,15 +44,22 @@ def command(
     patterns: tuple[str, ...],
     dry_run: bool,
     keep_going: bool,
+    fail_fast: bool,
+    jobs: int | None,
     full: bool,
     draft: bool,
     quiet: bool,
     events: Path | None,
     profile: Path | None,
 ) -> int:
-    """Build the targets that PATTERNs name, and all they are made from."""
+    """Build the targets that PATTERNs name, and all they are made from.
+
+    After a failure nothing more is started; what is being generated is waited for and kept.
+    """
+    if keep_going and fail_fast:
+        raise click.UsageError("`--keep-going` and `--fail-fast` exclude each other")
     config = current_config()
-    asked = Asked(patterns, keep_going, full, events, profile, draft)
+    asked = Asked(patterns, keep_going, full, events, profile, draft, fail_fast, jobs)
     if dry_run:
         code: int = _building().dry_run(config, patterns, full=full)
         return code

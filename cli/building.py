@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -65,7 +66,11 @@ def build(
             toolchain=config.toolchain or workspace.section.default_toolchain,
             keep_going=asked.keep_going,
             full=asked.full,
+            draft=asked.draft,
+            fail_fast=asked.fail_fast,
+            jobs=asked.jobs,
         )
+        gc.freeze()  # graph and keys stay until the end: the collector need not look at them again and again
         accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
         observers: list[Listener] = [*listeners, *files, accountant]
         with executors(config, workspace) as executor_for:

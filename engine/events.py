@@ -71,7 +71,9 @@ class ActionFailed(Event, frozen=True):
 
 
 class ActionSkipped(Event, frozen=True):
-    """An action was not tried, because of `because` (the label of a failed descendant) or an interruption (null)."""
+    """An action was not tried, because of `because` (the label of a failed descendant), or because the build was
+    stopped before (null): by an interruption, or by the failure of something that it does not need.
+    """
 
     label: str
     key: Key

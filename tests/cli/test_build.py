@@ -230,3 +230,24 @@ def test_what_to_type_next_repeats_where_and_for_whom(gsum, tmp_path):
         "hint: gsum build //dossier:S-1/root --toolchain fake\n"
         in gsum("show", "//dossier:S-1", "--toolchain", "fake").err
     )
+
+
+def test_fail_fast_and_keep_going_exclude_each_other(gsum):
+    ran = gsum("build", "//dossier:S-1", "--keep-going", "--fail-fast")
+    assert ran.code == 2
+    assert "`--keep-going` and `--fail-fast` exclude each other" in ran.err
+    assert gsum.calls == 0
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_jobs_are_a_number_from_one(gsum, jobs):
+    ran = gsum("build", "//dossier:S-1", "--jobs", jobs)
+    assert ran.code == 2
+    assert "--jobs" in ran.err
+
+
+def test_fail_fast_and_jobs_reach_the_build(gsum):
+    gsum.model("--crash-at", "1")
+    document = gsum("build", "//dossier:S-1", "--fail-fast", "--jobs", "1", "--json").document
+    assert len(document["failed"]) == 1
+    assert document["generated"] == []
