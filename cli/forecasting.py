@@ -20,9 +20,10 @@ def forecast_lines(found: Forecast) -> list[str]:
         return ["forecast: no generation: nothing that would run asks a model"] if found.actions else []
     if found.unknown == found.modelled:
         return [f"forecast: no history of builds here tells what {counted(found.unknown, 'generation')} would take"]
+    clock = "" if found.wall.median is None else f", {_measure('seconds', found.wall)} by the clock"
     lines = [
         f"forecast: {_measure('generations', found.generations)}, {_measure('tokens', found.tokens)},"
-        f" {_measure('seconds', found.seconds)} of model time",
+        f" {_measure('seconds', found.seconds)} of model time{clock}",
         f"  medians and {_PERCENT} bounds, from {counted(found.history, 'execution')} of earlier builds",
     ]
     if found.unknown:

@@ -12,13 +12,17 @@ import random
 from collections.abc import Sequence
 
 from gsum.engine.forecast.history import History, Past, Work
-from gsum.engine.forecast.model import LEVEL, Estimate, Forecast, Sample
+from gsum.engine.forecast.model import LEVEL, UNTOLD, Estimate, Forecast, Pace, Sample
 
 TRIALS = 200
 SEED = 20_261_130
 _EXACT = 32
 """Up to this many actions of a group are drawn one by one; more are drawn as their sum, which is then near normal."""
 _MOST_DRAWN = 256
+_LIKE = 4
+"""Builds are alike in size whose generations differ by at most this factor: loading a model weighs on small ones."""
+_FEW = 3
+"""How many builds of like size it takes to tell how the clock runs."""
 
 
 def forecast(history: History, work: Work) -> Forecast:
@@ -39,6 +43,7 @@ def forecast(history: History, work: Work) -> Forecast:
     modelled = sum(work.groups.values())
     generations, tokens, seconds = zip(*totals, strict=True)
     drawn_generations = _estimate([certain + number for number in generations], bounded=True, digits=None)
+    model_seconds = _cost(seconds, unknown, modelled, digits=3)
     return Forecast(
         actions=work.actions,
         modelled=modelled,
@@ -46,8 +51,20 @@ def forecast(history: History, work: Work) -> Forecast:
         history=used,
         generations=_with_unknown(drawn_generations, unknown - certain, modelled),
         tokens=_cost(tokens, unknown, modelled, digits=None),
-        seconds=_cost(seconds, unknown, modelled, digits=3),
+        seconds=model_seconds,
+        wall=UNTOLD if unknown else _wall(history.paces, drawn_generations.median or 0, model_seconds),
     )
+
+
+def _wall(paces: Sequence[Pace], generations: float, model: Estimate) -> Estimate:
+    """Return what the clock will say: model time by the ratio that builds of like size had, if there are a few."""
+    alike = [pace for pace in paces if generations / _LIKE <= pace.generations <= generations * _LIKE]
+    if len(alike) < _FEW or model.median is None or model.high is None:
+        return UNTOLD
+    ratios = sorted(pace.wall_seconds / pace.model_seconds for pace in alike)
+    tail = (1 - LEVEL) / 2
+    low, median, high = (_quantile(ratios, share) for share in (tail, 0.5, 1 - tail))
+    return Estimate(round(model.low * low, 3), round(model.median * median, 3), round(model.high * high, 3))
 
 
 def _with_unknown(known: Estimate, open_cases: int, modelled: int) -> Estimate:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gsum.engine.events import Accounted, decode_event
-from gsum.engine.forecast.model import Group, Sample
+from gsum.engine.forecast.model import Group, Pace, Sample
 from gsum.rules.graph import Action
 from gsum.store.api import Store
 from gsum.store.records import InvocationRecord, InvocationStatus
@@ -36,9 +36,10 @@ class Past(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """Earlier builds by group."""
+    """Earlier builds by group, and how the clock ran in those that finished, the newest first."""
 
     groups: dict[Group, Past]
+    paces: tuple[Pace, ...] = ()
 
     def past(self, group: Group) -> Past | None:
         """Return the past of a group: its own, else that of its like in other packages, else the costs, without the
@@ -94,8 +95,11 @@ def group_of(action: Action, rebuild: bool) -> Group | None:
 def read_history(store: Store, principal: str) -> History:
     """Read what the newest builds of a principal say of themselves. Builds that were killed say nothing."""
     found: dict[Group, Past] = {}
+    paces: list[Pace] = []
     for record in _builds(store, principal):
         account = account_of(store, record)
+        if account is not None and account.complete and account.actual.seconds and record.seconds is not None:
+            paces.append(Pace(account.actual.generations, account.actual.seconds, record.seconds))
         for outcomes in () if account is None else account.outcomes:
             past = found.get(outcomes.group, Past())
             counted = 0 if record.full else 1  # a full build cuts nothing off: it tells costs and no rates
@@ -104,7 +108,7 @@ def read_history(store: Store, principal: str) -> History:
                 past.cut_off + counted * outcomes.cut_off,
                 (*past.samples, *outcomes.samples),
             )
-    return History(found)
+    return History(found, tuple(paces))
 
 
 def account_of(store: Store, record: InvocationRecord) -> Accounted | None:

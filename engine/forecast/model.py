@@ -1,7 +1,7 @@
 """The values of forecasts: what ran, by group, and what is expected to run, with bounds. Pure.
 
-Seconds are those that executors measured for each generation, added up: not the wall clock of a build, in which
-requests may overlap and a model is loaded.
+Seconds are those that executors measured for each generation, added up. The clock of a build runs otherwise: requests
+overlap, workers share them, and a model is loaded; that is `wall`, told from builds alone that were alike in size.
 """
 
 from __future__ import annotations
@@ -40,6 +40,14 @@ class Outcomes(msgspec.Struct, frozen=True):
     samples: tuple[Sample, ...]
 
 
+class Pace(msgspec.Struct, frozen=True):
+    """How a build's clock ran: its generations, what executors measured for them in all, and what the build took."""
+
+    generations: int
+    model_seconds: float
+    wall_seconds: float
+
+
 class Estimate(msgspec.Struct, frozen=True):
     """A figure: its median and the bounds that should hold at `LEVEL`. `high` is null where nothing bounds it, the
     median where nothing at all is known.
@@ -52,6 +60,10 @@ class Estimate(msgspec.Struct, frozen=True):
     def holds(self, actual: float) -> bool:
         """Whether an actual value lies within the bounds."""
         return self.low <= actual and (self.high is None or actual <= self.high)
+
+
+UNTOLD = Estimate(0.0, None, None)
+"""What is said of a figure of which nothing is known."""
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -68,6 +80,7 @@ class Forecast(msgspec.Struct, frozen=True):
     generations: Estimate
     tokens: Estimate
     seconds: Estimate
+    wall: Estimate = UNTOLD
 
 
 class Actual(msgspec.Struct, frozen=True):

@@ -103,6 +103,19 @@ def test_calibration_puts_forecasts_to_the_test(gsum: Gsum) -> None:
     assert "within bounds (80% expected)" in lines[-1]
 
 
+def test_after_builds_of_like_size_the_clock_is_forecast_beside_model_time(gsum: Gsum) -> None:
+    for number in range(3):
+        assert "by the clock" not in gsum("build", "--dry-run", "//dossier:S-1").out
+        set_prompt(gsum.root, "map-v1", f"Otherwise {number}.")
+        gsum("build", "//dossier:S-1")
+    set_prompt(gsum.root, "map-v1", "Once more.")
+    found = forecast(gsum, "//dossier:S-1")
+    assert 0 < found["wall"]["low"] <= found["wall"]["median"] <= found["wall"]["high"]
+    (line,) = [line for line in gsum("build", "--dry-run", "//dossier:S-1").out.splitlines() if "forecast:" in line]
+    assert "of model time, " in line
+    assert line.endswith(" by the clock")
+
+
 def test_another_principal_s_builds_tell_nothing(gsum: Gsum) -> None:
     gsum("build", "//dossier:S-1")
     assert forecast(gsum, "--principal", "somebody", "//dossier:S-2")["history"] == 0

@@ -10,7 +10,7 @@ from support.products import hidden, readable
 
 from gsum.engine.forecast.estimate import forecast
 from gsum.engine.forecast.history import History, Past, Work, group_of, work_of
-from gsum.engine.forecast.model import LEVEL, Estimate, Group, Sample
+from gsum.engine.forecast.model import LEVEL, UNTOLD, Estimate, Group, Pace, Sample
 
 FIRST = Group("dossier", "map", "fake", rebuild=False)
 AGAIN = Group("dossier", "map", "fake", rebuild=True)
@@ -96,3 +96,30 @@ def test_only_actions_that_may_ask_a_model_are_counted() -> None:
     assert [group_of(action, False) is None for action in (asked, barred, pure)] == [False, True, True]
     counted = work_of([asked, barred, pure], [False, True, True])
     assert (counted.groups, counted.actions) == ({FIRST: 1}, 3)
+
+
+def paced(*paces: tuple[int, float, float]) -> History:
+    past = history(FIRST, 50, 0, [(10, 0.5)] * 50)
+    return History(past.groups, tuple(Pace(*pace) for pace in paces))
+
+
+def test_the_clock_runs_as_it_did_in_builds_of_like_size() -> None:
+    halved = [(10, 5.0, 2.5)] * 3  # two workers
+    found = forecast(paced(*halved, (1000, 500.0, 5000.0)), work(FIRST, 20))
+    assert (found.seconds, found.wall) == (Estimate(10.0, 10.0, 10.0), Estimate(5.0, 5.0, 5.0))
+
+
+def test_the_clocks_bounds_hold_those_of_both_what_is_asked_and_how_fast_it_goes() -> None:
+    found = forecast(paced(*[(10, 5.0, 5.0 * ratio) for ratio in (0.5, 1.0, 2.0)]), work(FIRST, 20))
+    assert found.wall == Estimate(5.0, 10.0, 20.0)
+
+
+@pytest.mark.parametrize("paces", [[], [(10, 5.0, 5.0)] * 2, [(2, 1.0, 9.0)] * 5, [(200, 100.0, 90.0)] * 5])
+def test_of_the_clock_nothing_is_said_from_few_builds_or_others_in_size(paces: list[tuple[int, float, float]]) -> None:
+    assert forecast(paced(*paces), work(FIRST, 20)).wall == UNTOLD
+
+
+def test_of_the_clock_nothing_is_said_where_part_of_the_work_is_unknown() -> None:
+    other = Group("dossier", "reduce", "fake", rebuild=False)
+    found = forecast(paced(*[(10, 5.0, 2.5)] * 5), Work({FIRST: 10, other: 3}, 13))
+    assert found.wall == UNTOLD
