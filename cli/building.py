@@ -73,7 +73,7 @@ def build(
         gc.freeze()  # graph and keys stay until the end: the collector need not look at them again and again
         accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
         observers: list[Listener] = [*listeners, *files, accountant]
-        with executors(config, workspace) as executor_for:
+        with executors(config, workspace, jobs=options_given.jobs, emit=emit_event) as executor_for:
             build = Build(
                 workspace=workspace,
                 graph=universe.graph,

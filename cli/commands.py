@@ -22,6 +22,7 @@ COMMANDS = {
     "fetch": "fetch",
     "toolchain": "toolchain",
     "doctor": "doctor",
+    "worker": "worker",
     "experiment": "experiment",
 }
 """Command names and the modules of `gsum.cli` that hold them, as `command`."""

@@ -39,6 +39,7 @@ class Config(msgspec.Struct, frozen=True):
 
     cwd: Path
     cache: Path | None = None
+    runtime: Path | None = None
     workspace: Path | None = None
     store: Path | None = None
     principal: str | None = None
@@ -66,6 +67,18 @@ class Config(msgspec.Struct, frozen=True):
         found: Path = importlib.import_module("platformdirs").user_cache_path("gsum")
         return found
 
+    @property
+    def runtime_dir(self) -> Path:
+        """The folder of warm workers' sockets: GSUM_RUNTIME_DIR, else gsum's in XDG_RUNTIME_DIR, else the user's own
+        among temporary files.
+        """
+        if self.runtime is not None:
+            return self.runtime
+        session = self.environ.get("XDG_RUNTIME_DIR")
+        if session and os.access(session, os.W_OK):
+            return Path(session) / "gsum"
+        return Path(self.environ.get("TMPDIR") or "/tmp") / f"gsum-{os.getuid()}"
+
     def store_folder(self, root: Path) -> Path:
         """The folder of the store: as given, else `.gsum` in the workspace."""
         return root / STORE_FOLDER if self.store is None else self.cwd / self.store
@@ -84,11 +97,12 @@ class Config(msgspec.Struct, frozen=True):
 
 def config_from(given: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Config:
     """Return the configuration that options and an environment make; options win."""
-    cache = environ.get("GSUM_CACHE")
+    cache, runtime = environ.get("GSUM_CACHE"), environ.get("GSUM_RUNTIME_DIR")
     store = given.get("store") or environ.get("GSUM_STORE") or None
     return Config(
         cwd=cwd,
         cache=cwd / cache if cache else None,
+        runtime=cwd / runtime if runtime else None,
         workspace=given.get("workspace"),
         store=Path(store) if store else None,
         principal=given.get("principal"),

@@ -6,28 +6,31 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from gsum.cli.config import Config
-from gsum.engine.executors.make import make_executor
-from gsum.engine.executors.protocol import Executor
+from gsum.engine.events import Event, WorkerReady, WorkerStarted
+from gsum.engine.executors.make import make_executor, places_for
+from gsum.engine.executors.protocol import Executor, WorkerNotice
+from gsum.engine.executors.staying import Warm
 from gsum.rules.config import LocalToolchain, Workspace
 
 
 @contextlib.contextmanager
-def executors(config: Config, workspace: Workspace) -> Iterator[Callable[[str], Executor]]:
-    """Give executors by toolchain name, each made once and kept warm until the block ends."""
+def executors(
+    config: Config,
+    workspace: Workspace,
+    *,
+    jobs: int | None = None,
+    emit: Callable[[Event], None] = lambda _: None,
+) -> Iterator[Callable[[str], Executor]]:
+    """Give executors by toolchain name, each made once and kept until the block ends; workers may outlive it.
+
+    `jobs` bounds the requests in flight. `emit` is told of workers that start, or are found warm.
+    """
     made: dict[str, Executor] = {}
+    warm = Warm(config.runtime_dir, workspace.section.worker_idle_seconds, lambda notice: emit(_event(notice)))
 
     def executor_for(name: str) -> Executor:
         if name not in made:
-            toolchain = workspace.toolchains[name]
-            numerics = workspace.numerics[toolchain.numerics] if isinstance(toolchain, LocalToolchain) else None
-            made[name] = make_executor(
-                toolchain,
-                numerics,
-                cache_dir=config.cache_dir,
-                workspace_root=config.root,
-                name=name,
-                environ=config.environ,
-            )
+            made[name] = _executor(config, workspace, name, warm, jobs)
         return made[name]
 
     try:
@@ -35,3 +38,28 @@ def executors(config: Config, workspace: Workspace) -> Iterator[Callable[[str], 
     finally:
         for executor in made.values():
             executor.close()
+
+
+def _executor(config: Config, workspace: Workspace, name: str, warm: Warm, jobs: int | None) -> Executor:
+    toolchain, cache, root, environ = workspace.toolchains[name], config.cache_dir, config.root, config.environ
+    if not isinstance(toolchain, LocalToolchain):
+        return make_executor(toolchain, None, cache_dir=cache, workspace_root=root, name=name, environ=environ)
+    numerics = workspace.numerics[toolchain.numerics]
+    places = places_for(name, toolchain, numerics, cache_dir=cache, workspace_root=root, environ=environ, jobs=jobs)
+    return make_executor(
+        toolchain,
+        numerics,
+        cache_dir=cache,
+        workspace_root=root,
+        name=name,
+        environ=environ,
+        warm=warm,
+        places=places,
+        jobs=jobs,
+    )
+
+
+def _event(notice: WorkerNotice) -> Event:
+    if notice.seconds is None:
+        return WorkerStarted(notice.toolchain, notice.worker, notice.warm)
+    return WorkerReady(notice.toolchain, notice.worker, notice.warm, round(notice.seconds, 3))

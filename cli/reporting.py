@@ -14,7 +14,7 @@ import msgspec
 
 from gsum.cli.config import Config
 from gsum.cli.render import counted, duration, emit, on_terminal, state_text
-from gsum.engine.events import ActionFailed, ActionFinished, Equivocation, Event
+from gsum.engine.events import ActionFailed, ActionFinished, Equivocation, Event, WorkerReady, WorkerStarted
 
 HOW_WIDTH = 10
 STATE_WIDTH = 10
@@ -75,7 +75,7 @@ class Tally(msgspec.Struct):
 
 
 def event_line(event: Event) -> str | None:
-    """Return the line of a finished or failed action, null for other events."""
+    """Return the line of a finished or failed action or of a worker, null for other events."""
     if isinstance(event, ActionFinished):
         how = HOW_NAMES.get(event.how, event.how)
         facts = ""
@@ -85,7 +85,17 @@ def event_line(event: Event) -> str | None:
     if isinstance(event, ActionFailed):
         failed = click.style("failed", fg="red") + " " * (HOW_WIDTH - len("failed"))
         return f"  {failed}  {'':{STATE_WIDTH}}  {event.label}  ({event.reason.replace('_', ' ')})"
+    if isinstance(event, WorkerStarted) and not event.warm:
+        return f"  {'starting':<{HOW_WIDTH}}  {'':{STATE_WIDTH}}  {_worker(event)}"
+    if isinstance(event, WorkerReady):
+        how = "warm" if event.warm else "ready"
+        return f"  {how:<{HOW_WIDTH}}  {'':{STATE_WIDTH}}  {_worker(event)}  ({duration(event.seconds)})"
     return None
+
+
+def _worker(event: WorkerStarted | WorkerReady) -> str:
+    which = f", worker {event.worker + 1}" if event.worker else ""
+    return f"the model of {event.toolchain}{which}"
 
 
 def reporter_for(config: Config, *, quiet: bool) -> Reporter:

@@ -39,6 +39,26 @@ class ActionStarted(Event, frozen=True):
     request: Key
 
 
+class WorkerStarted(Event, frozen=True):
+    """A model's worker was started, or found `warm` from an earlier build. `worker` counts a toolchain's from 0.
+
+    Said while the build runs; not kept with the invocation.
+    """
+
+    toolchain: str
+    worker: int
+    warm: bool
+
+
+class WorkerReady(Event, frozen=True):
+    """A worker has its model loaded and checked, `seconds` after it was started or found. Not kept either."""
+
+    toolchain: str
+    worker: int
+    warm: bool
+    seconds: float
+
+
 class ActionFinished(Event, frozen=True):
     """An action is committed. `how` and `status` as in the entry and result; `previous` is the key before this one.
 
@@ -122,6 +142,8 @@ AnyEvent = (
     BuildStarted
     | ActionCached
     | ActionStarted
+    | WorkerStarted
+    | WorkerReady
     | ActionFinished
     | ActionFailed
     | ActionSkipped

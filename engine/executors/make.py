@@ -10,9 +10,10 @@ from gsum.engine.executors.command import command_executor
 from gsum.engine.executors.local import LocalDialect
 from gsum.engine.executors.pool import Member, PoolExecutor
 from gsum.engine.executors.protocol import Executor
-from gsum.engine.executors.slots import Slot
+from gsum.engine.executors.slots import Slot, slots
 from gsum.engine.executors.staying import Warm, WarmDialect
 from gsum.engine.llm.schemes import SCHEMES, SINGLE
+from gsum.engine.llm.sources import ToolchainError, locate_model
 from gsum.rules.config import CommandToolchain, LocalToolchain, NumericsSection, ToolchainSection
 
 
@@ -50,6 +51,25 @@ def make_executor(
     if len(members) == 1 and jobs is None:
         return members[0].executor
     return PoolExecutor(members, jobs=jobs)
+
+
+def places_for(
+    name: str,
+    toolchain: LocalToolchain,
+    numerics: NumericsSection,
+    *,
+    cache_dir: Path,
+    workspace_root: Path,
+    environ: Mapping[str, str],
+    jobs: int | None = None,
+) -> list[Slot]:
+    """Return the places that this machine has for a toolchain's workers, one if its model is not there."""
+    try:
+        found = locate_model(name, toolchain, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ)
+        weights = sum(path.stat().st_size for path in found.files.values())
+    except (ToolchainError, OSError):
+        return [Slot(0)]
+    return slots(toolchain, numerics, environ=environ, weights=weights, jobs=jobs)
 
 
 def _dialect(

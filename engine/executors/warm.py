@@ -62,9 +62,7 @@ class WarmChannel:
 
     def leave(self) -> None:
         """Close the connection: the worker drops what was asked, and lives on for others."""
-        self.ended = True
-        self._selector.close()
-        self._sock.close()
+        self._release()
         if self._child is not None:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._child, os.WNOHANG)
@@ -82,13 +80,18 @@ class WarmChannel:
 
     def end(self) -> str:
         """Clean up after a worker that went away, and say how it ended, which only the one that started it can tell."""
-        self.leave()
+        self._release()
         return _CLOSED if self._child is None else _ended(self._child)
 
     def stderr_tail(self) -> str:
         """Return the last lines of the worker's log."""
         lines = self._runtime.log_tail(self._name, _TAIL_BYTES).split(b"\n")
         return "\n".join([text for line in lines for text in printable(line)][-STDERR_LINES:])
+
+    def _release(self) -> None:
+        self.ended = True
+        self._selector.close()
+        self._sock.close()
 
     def _read(self) -> None:
         try:

@@ -7,7 +7,6 @@ observed of it, the digests differ.
 from __future__ import annotations
 
 import sys
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -51,9 +50,8 @@ def installed_version(name: str) -> str:
         return "absent"
 
 
-@cache
 def code_digest() -> str:
-    """Return the digest of the source of all modules that a worker may import."""
+    """Return the digest of the source, as it is now, of all modules that a worker imports."""
     digest = blake3()
     for path in sorted(path for pattern in CODE for path in _PACKAGES.glob(pattern)):
         source = path.read_bytes()
