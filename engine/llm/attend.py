@@ -68,6 +68,9 @@ class Way:
         """Return what `attend` wants to find in a part of `rows` after `past`, of the kind of `like`."""
         raise NotImplementedError
 
+    def forget(self) -> None:
+        """Give back what memory is kept between calls."""
+
 
 class Fused(Way):
     """torch's fused kernel.
@@ -159,6 +162,10 @@ class Blocked(Way):
             done = torch.bmm(weights, values[:, :seen])
             out[:, :, start : start + count] = done.view(groups, heads, count, width)
         return out
+
+    def forget(self) -> None:
+        """Give back what memory is kept between calls."""
+        self._memory = None
 
     def _scratch(self, like: torch.Tensor, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
         groups, rows, columns = shape

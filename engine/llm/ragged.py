@@ -79,8 +79,9 @@ class RaggedModel:
         del self._free[_FREE:]
 
     def forget(self) -> None:
-        """Give back the memory of all free slots."""
+        """Give back the memory of all free slots, and what attention keeps for itself."""
         self._free.clear()
+        self._way.forget()
 
     def forward(self, fed: Sequence[tuple[Slot, Sequence[int]]]) -> torch.Tensor:
         """Append tokens to their slots; return the logits after each one's last, float32 on the CPU, a row each.

@@ -7,17 +7,19 @@ import pytest
 from support import embedded
 
 from gsum.engine.llm.decode import Decoder
+from gsum.engine.llm.isa import AVX512_BF16, has_instruction_set
 from gsum.engine.llm.load import load
 from gsum.engine.llm.ragged import uneven_rows
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.analysis import analyse
+from gsum.rules.config import Attention, Dtype
 from gsum.rules.ingest import read_document
 from gsum.rules.kinds import RULES
 from gsum.rules.rule import Inputs, ModelTerms
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
-RAGGED = SCHEMES["ragged-1"]
-LEAVES = 4
+LEAVES = 3
+PROFILES = ("cpu-avx2-2", "cpu-avx2-2threads-1", "cpu-avx512-bf16-1", "cpu-avx512-bf16-2threads-1")
 
 
 class Recording(Decoder):
@@ -32,18 +34,28 @@ class Recording(Decoder):
         super()._extend(writing, logits)
 
 
-@pytest.fixture(scope="module")
-def loaded():
+@pytest.fixture(params=PROFILES)
+def profile(request):
+    """The embedded model as a declared profile runs it, and the profile's scheme."""
     import torch
 
-    torch.set_num_threads(1)
-    source = embedded.require_model()
-    return load("smollm2", embedded.toolchain(), source, embedded.CACHE)
+    numerics = embedded.workspace().numerics[request.param]
+    narrow = "bf16" in request.param
+    if narrow and not has_instruction_set(AVX512_BF16):
+        pytest.skip("this processor does not multiply bfloat16: a worker refuses the profile here")
+    declared = embedded.toolchain("smollm2-bf16" if narrow else "smollm2")
+    assert declared.dtype is (Dtype.BFLOAT16 if narrow else Dtype.FLOAT32)
+    assert declared.attention is (Attention.EAGER if narrow else Attention.SDPA)
+    before = torch.get_num_threads()
+    torch.set_num_threads(numerics.threads)
+    yield load("smollm2", declared, embedded.require_model(), embedded.CACHE), SCHEMES[numerics.batching]
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
 def leaves():
     """The first leaves of the corpus, one of them with half of its lines, so that lengths differ."""
+    embedded.require_model()
     workspace, declared = embedded.workspace(), embedded.toolchain()
     terms = ModelTerms("t" * 64, declared.grammar.strength, declared.decoding.max_new_tokens)
     found = {}
@@ -59,15 +71,16 @@ def leaves():
     raise AssertionError("too few leaves")
 
 
-def run(loaded, requests, width, late=()):
-    """Generate; those in `late` join after five passes. Return tokens and logits of each."""
-    decoder = Recording(loaded, msgspec.structs.replace(RAGGED, width=width))
+def run(profile, requests, width, late=(), drafts=None):
+    """Generate; those in `late` join after five passes. Return tokens and logits of each, and the passes."""
+    loaded, scheme = profile
+    decoder = Recording(loaded, msgspec.structs.replace(scheme, width=width))
     waiting = [key for key in requests if key not in late]
     done, passes = {}, 0
     while waiting or decoder.keys:
         while waiting and not decoder.full:
             key = waiting.pop(0)
-            decoder.add(key, requests[key])
+            decoder.add(key, requests[key], (drafts or {}).get(key, ()))
         done |= dict(decoder.step())
         passes += 1
         if passes == 5:
@@ -75,18 +88,27 @@ def run(loaded, requests, width, late=()):
     return {key: (done[key].token_ids, decoder.logits[key]) for key in requests}, passes
 
 
-def test_leaves_in_a_batch_are_bitwise_what_they_are_alone(loaded, leaves):
-    assert uneven_rows(loaded.model, RAGGED.quantum) == []
-    alone, single_passes = run(loaded, leaves, 1)
+def test_leaves_in_a_batch_and_after_drafts_are_bitwise_what_they_are_alone(profile, leaves):
+    loaded, scheme = profile
+    assert uneven_rows(loaded.model, scheme.quantum, scheme.rows) == []
+    alone, single_passes = run(profile, leaves, 1)
     backwards = dict(reversed(leaves.items()))
-    together, passes = run(loaded, backwards, LEAVES, late=[next(iter(leaves))])
+    first, second, third = backwards
+    edited = [*alone[second][0]]
+    edited[len(edited) // 2] += 1
+    drafts = {second: edited, third: alone[first][0]}
+    together, passes = run(profile, backwards, LEAVES, late=[first], drafts=drafts)
     assert together == alone
-    assert passes < single_passes / 2
-    assert sum(len(logits) for _, logits in alone.values()) > 30
+    assert passes < single_passes / 1.5
+    assert sum(len(logits) for _, logits in alone.values()) > 20
 
 
-def test_products_of_a_single_row_would_not_be(loaded):
+def test_products_of_a_single_row_would_not_be(leaves):
     """Why the scheme fills rows up: on this machine's products a lone row takes another path, and other bits."""
+    import torch
+
+    torch.set_num_threads(1)
+    loaded = load("smollm2", embedded.toolchain(), embedded.require_model(), embedded.CACHE)
     if not uneven_rows(loaded.model, 1):
         pytest.skip("this machine's products do not depend on their rows")
     assert len(uneven_rows(loaded.model, 1)) > 1

@@ -4,16 +4,20 @@ import os
 import shutil
 import struct
 
+import msgspec
 import pytest
+from support.products import PRODUCT
 from support.tiny_model import CHATML, NUMERICS, edit_json, make_model, toolchain_for
 
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason
 from gsum.engine.llm.convert import ensure_converted
-from gsum.engine.llm.decode import Decoder, GrammarError
+from gsum.engine.llm.decode import Decoder, GrammarError, OverBudget
 from gsum.engine.llm.load import load
 from gsum.engine.llm.sources import ToolchainError
-from gsum.rules.config import FolderSource
+from gsum.rules.config import FolderSource, Strength
+from gsum.rules.documents import lines as document_lines
+from gsum.rules.grammar import leaf_grammar
 from gsum.rules.requests import Message, Request, Role
 
 ASKED = Request((Message(Role.USER, "Product P-1 site: Lyon."),), 0, None, 8, 500, "t", "p")
@@ -130,8 +134,6 @@ def lines(count: int) -> str:
 
 @pytest.mark.parametrize("count", [3000, 6000])
 def test_a_grammar_of_too_many_lines_fails_and_says_to_split(whole, tmp_path, count):
-    import msgspec
-
     loaded = load("tiny", toolchain_for(whole), whole, tmp_path)
     with pytest.raises(GrammarError) as caught:
         Decoder(loaded).generate(msgspec.structs.replace(ASKED, grammar=lines(count)))
@@ -141,8 +143,26 @@ def test_a_grammar_of_too_many_lines_fails_and_says_to_split(whole, tmp_path, co
 
 
 def test_a_grammar_of_a_thousand_lines_is_followed(whole, tmp_path):
-    import msgspec
-
     loaded = load("tiny", toolchain_for(whole), whole, tmp_path)
     done = Decoder(loaded).generate(msgspec.structs.replace(ASKED, grammar=lines(1000), max_new_tokens=60))
     assert done.text.startswith("[")
+
+
+def test_a_document_whose_every_line_is_too_long_for_a_value_gives_no_claims_and_no_choice(whole, tmp_path):
+    loaded = load("tiny", toolchain_for(whole), whole, tmp_path)
+    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, document_lines(f"P-37-05 {'x' * 121}\n" * 40))
+    done = Decoder(loaded).generate(msgspec.structs.replace(ASKED, grammar=grammar, max_new_tokens=60))
+    assert done.text == '{"claims":[]}'
+    assert (done.sampled, done.forced) == (0, len(done.token_ids))
+
+
+def test_five_thousand_lines_are_over_budget_and_are_not_tokenised(whole, tmp_path):
+    loaded = load("tiny", toolchain_for(whole), whole, tmp_path)
+    text = "".join(f"Product P-37-{n:04} site: Hall {n}, gate {n % 7}.\n" for n in range(5000))
+    grammar = leaf_grammar(PRODUCT, Strength.LITERAL, document_lines(text))
+    asked = msgspec.structs.replace(ASKED, messages=(Message(Role.USER, text),), grammar=grammar, input_tokens=2048)
+    decoder = Decoder(loaded)
+    with pytest.raises(OverBudget) as caught:
+        decoder.generate(asked)
+    assert (caught.value.budget, caught.value.at_least) == (2048, True)
+    assert decoder.keys == []
