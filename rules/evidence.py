@@ -6,35 +6,14 @@ A record is trusted nowhere: `verify` compares it again with the scope and text 
 from __future__ import annotations
 
 import functools
-import re
 import unicodedata
 from collections.abc import Iterable
-from urllib.parse import unquote_to_bytes
-
-import msgspec
 
 from gsum.rules.documents import Evidence, Line, lines
 from gsum.rules.snapshot import Scope
 from gsum.store.digests import Digest, blob_digest, sha256_hex
-from gsum.store.errors import ExitCode, GsumError
 
-_ID = re.compile(r"([^@:]+)@([^@:]+):(0|[1-9][0-9]*):(0|[1-9][0-9]*)", re.ASCII)
 _RESERVED = frozenset("%@:")
-
-
-class EvidenceIdError(GsumError):
-    """A text is not an evidence id."""
-
-    exit_code = ExitCode.USAGE
-
-
-class Citation(msgspec.Struct, frozen=True):
-    """The parts of an evidence id, unescaped."""
-
-    doc_id: str
-    version: str
-    start: int
-    end: int
 
 
 @functools.lru_cache(maxsize=4)
@@ -62,30 +41,6 @@ def escape(name: str) -> str:
 def evidence_id(doc_id: str, version: str, start: int, end: int) -> str:
     """Return `DOC@VERSION:START:END`; distinct parts give distinct ids."""
     return f"{escape(doc_id)}@{escape(version)}:{start}:{end}"
-
-
-def parse_evidence_id(text: str) -> Citation:
-    """Split an evidence id into its parts; only the form that `evidence_id` writes is accepted.
-
-    Raises:
-        EvidenceIdError: if the text is no evidence id.
-    """
-    match = _ID.fullmatch(text)
-    if match is not None:
-        try:
-            doc_id, version = (
-                unquote_to_bytes(part.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-                for part in match.group(1, 2)
-            )
-            citation = Citation(doc_id, version, int(match[3]), int(match[4]))
-        except ValueError:
-            citation = None
-        if citation is not None and evidence_id(*msgspec.structs.astuple(citation)) == text:
-            return citation
-    raise EvidenceIdError(
-        f"`{text}` is not an evidence id",
-        hint="an id reads `DOC@VERSION:START:END`, as `gsum show` prints it",
-    )
 
 
 def catalogue(scope: Scope, text: str, chosen: Iterable[Line] | None = None) -> tuple[Evidence, ...]:

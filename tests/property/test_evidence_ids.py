@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.evidence_ids import Citation, parts_of
 from support.products import readable
 
-from gsum.rules.evidence import Citation, catalogue, evidence_id, parse_evidence_id, verify
+from gsum.rules.evidence import catalogue, evidence_id, verify
 
 NAMES = st.text(min_size=1, max_size=20) | st.text(
     st.sampled_from("%@: \n\x00\u2028\ud80025aA-"), min_size=1, max_size=8
@@ -18,7 +19,7 @@ PARTS = st.builds(Citation, NAMES, NAMES, OFFSETS, OFFSETS)
 @given(PARTS)
 def test_an_id_parses_back_to_its_parts(parts: Citation) -> None:
     text = evidence_id(parts.doc_id, parts.version, parts.start, parts.end)
-    assert parse_evidence_id(text) == parts
+    assert parts_of(text) == parts
     assert text.count("@") == 1
     assert text.count(":") == 2
     assert not any(char.isspace() or char < " " for char in text)
@@ -37,4 +38,4 @@ def test_a_catalogue_verifies_against_its_own_text_and_no_other(text: str, doc_i
     for record in catalogue(scope, text):
         assert verify(record, scope, text) is None
         assert verify(record, readable(doc_id, changed), changed) is not None
-        assert parse_evidence_id(record.id) == Citation(doc_id, "1", record.start, record.end)
+        assert parts_of(record.id) == Citation(doc_id, "1", record.start, record.end)
