@@ -273,7 +273,7 @@ class LineExecutor:
             for line in lines:
                 self._receive(line)
             if self._pace is not None and len(self._done) > before:
-                self._pace.answered(len(self._done) - before, self._clock - since)
+                self._pace.answered(len(self._done) - before, self._clock - since, dry=not self._flying)
                 self.width = self._pace.width
         except OversizedLine:
             self._broken(child, f"a line is longer than {MAX_LINE_BYTES} bytes")

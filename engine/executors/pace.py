@@ -18,10 +18,17 @@ class Pace:
     def __init__(self) -> None:
         self.width = 1
 
-    def answered(self, answers: int, seconds: float) -> None:
-        """Note that so many answers took so long: at most twice as many, or the fewest, are asked for next."""
+    def answered(self, answers: int, seconds: float, *, dry: bool) -> None:
+        """Note that so many answers took so long: at most twice as many, or the fewest, are asked for next.
+
+        When the program ran `dry`, with nothing more to do, it took less than we know: the time was ours.
+        """
         fitting = int(AHEAD_SECONDS * answers / max(seconds, 1e-6))
-        self.width = 1 if fitting < FEWEST else min(MOST, fitting, max(FEWEST, 2 * self.width))
+        if fitting < FEWEST and not (dry and self.width >= FEWEST):
+            self.width = 1
+        else:
+            twice = min(MOST, max(FEWEST, 2 * self.width))
+            self.width = twice if dry else min(twice, fitting)
 
     def stumbled(self) -> None:
         """Note that the program did not answer: what it had is asked for again, one at a time."""

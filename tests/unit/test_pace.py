@@ -1,4 +1,4 @@
-"""How far a program is worked ahead of, and that nothing is lost or blamed wrongly when it ends with several at hand."""
+"""How far a program is worked ahead of, and that nothing is lost or blamed wrongly when it ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for line in sys.stdin:
 def test_a_slow_program_gets_one_request_at_a_time():
     pace = Pace()
     for _ in range(5):
-        pace.answered(1, AHEAD_SECONDS / (FEWEST - 1))
+        pace.answered(1, AHEAD_SECONDS / (FEWEST - 1), dry=True)
         assert pace.width == 1
 
 
@@ -40,7 +40,7 @@ def test_a_quick_program_is_worked_ahead_of_more_and_more_up_to_a_bound():
     pace = Pace()
     widths = []
     for _ in range(8):
-        pace.answered(pace.width, pace.width * 1e-5)
+        pace.answered(pace.width, pace.width * 1e-5, dry=False)
         widths.append(pace.width)
     assert widths == [FEWEST, 16, 32, 64, 128, MOST, MOST, MOST]
 
@@ -48,15 +48,26 @@ def test_a_quick_program_is_worked_ahead_of_more_and_more_up_to_a_bound():
 def test_the_work_ahead_is_bounded_in_time_and_falls_at_once():
     pace = Pace()
     for _ in range(8):
-        pace.answered(100, 0.1)
+        pace.answered(100, 0.1, dry=False)
     assert pace.width == int(AHEAD_SECONDS * 1000)
-    pace.answered(1, 1.0)
+    pace.answered(1, 1.0, dry=False)
+    assert pace.width == 1
+
+
+def test_a_program_that_ran_dry_is_quicker_than_the_time_that_we_took():
+    pace = Pace()
+    pace.answered(1, 1e-4, dry=True)
+    assert pace.width == FEWEST
+    for width in (16, 32, 64, 128, MOST, MOST):
+        pace.answered(pace.width, 1.0, dry=True)
+        assert pace.width == width
+    pace.answered(64, 1.0, dry=False)
     assert pace.width == 1
 
 
 def test_after_a_stumble_it_begins_again():
     pace = Pace()
-    pace.answered(100, 0.001)
+    pace.answered(100, 0.001, dry=True)
     pace.stumbled()
     assert pace.width == 1
 
