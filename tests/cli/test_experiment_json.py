@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -68,6 +69,17 @@ def test_what_documents_say_is_text_on_the_page_and_never_markup(gsum):
     assert "<script" not in page
     assert "<img" not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 6
+
+
+def test_the_head_of_a_column_of_figures_stands_above_its_figures(gsum):
+    page = (gsum.root / "fake/report.html").read_text()
+    tables = [re.findall(r"<tr>(.*?)</tr>", table) for table in re.findall(r"<table>(.*?)</table>", page, re.DOTALL)]
+    assert len(tables) >= 3
+    for head, *rows in tables:
+        cells = [re.findall(r'<td( class="n")?>', row) for row in rows]
+        assert re.findall(r'<th( class="n")?>', head) == [
+            ' class="n"' if all(column) else "" for column in zip(*cells, strict=True)
+        ]
 
 
 def test_no_figure_is_shown_where_none_is_known(gsum):
