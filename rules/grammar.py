@@ -27,6 +27,12 @@ llguidance's default limits admit some 1,900 clauses a leaf (2,000 parser items 
 grammar, which is a failed action like any other input that is too large.
 """
 
+_NUMBERED = 500
+"""Of up to so many lines, an answer under `schema` cites each once a claim and in order.
+
+A longer chain of rules would exhaust the stack of the grammar's compiler; of more lines any numbers are admitted, and
+an answer that cites one twice is INVALID.
+"""
 _COMBINATIONS = 256
 """So many combinations of enumerated values are told apart under `schema`."""
 
@@ -139,8 +145,7 @@ def _schema_grammar(schema: SchemaSection, citable: int, varied: Sequence[str] =
     """
     if citable == 0:
         return _grammar(Strength.SCHEMA, [_NOTHING])
-    most = min(schema.max_evidence, citable)
-    numbers = picks([_quoted(str(n)) for n in range(1, citable + 1)], most)
+    cited, numbers = _numbers(citable, min(schema.max_evidence, citable))
     texts = dict.fromkeys(schema.fields, "TEXT")
     text = f"TEXT: /{_JSON_CHARACTER}{{1,{schema.max_length}}}/"
     told = [field for field in varied if field in schema.enums]
@@ -148,12 +153,23 @@ def _schema_grammar(schema: SchemaSection, citable: int, varied: Sequence[str] =
         told.pop()
     fixed = [dict(zip(told, chosen, strict=True)) for chosen in itertools.product(*(schema.enums[f] for f in told))]
     names = [f"claim_{place}" for place in range(len(fixed))]
-    claims = [
-        _claim_rule(schema, name, texts, values, f"pick_0_{most}") for name, values in zip(names, fixed, strict=True)
-    ]
+    claims = [_claim_rule(schema, name, texts, values, cited) for name, values in zip(names, fixed, strict=True)]
     attempts = _varied(fixed, told, schema.max_claims)
     listed = list_rules(names, schema.max_claims, attempts, repeated=True)
     return _grammar(Strength.SCHEMA, [_START, *listed, *claims, *numbers, text, *_enum_rules(schema)])
+
+
+def _numbers(citable: int, most: int) -> tuple[str, list[str]]:
+    """Return the name of the rule of up to `most` numbers from 1 to `citable`, and the rules it needs."""
+    if citable <= _NUMBERED:
+        return f"pick_0_{most}", picks([_quoted(str(n)) for n in range(1, citable + 1)], most)
+    digits = str(citable)
+    ways = [f"[1-9][0-9]{{0,{len(digits) - 2}}}", digits]
+    for place, digit in enumerate(digits):
+        lowest, rest = int(place == 0), len(digits) - place - 1
+        if int(digit) > lowest:
+            ways.append(f"{digits[:place]}[{lowest}-{int(digit) - 1}]" + (f"[0-9]{{{rest}}}" if rest else ""))
+    return "numbers", [f'numbers: NUMBER ("," NUMBER){{0,{most - 1}}}', f"NUMBER: /{'|'.join(ways)}/"]
 
 
 def _literal_grammar(schema: SchemaSection, lines: Sequence[Line]) -> str:

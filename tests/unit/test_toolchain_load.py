@@ -241,6 +241,17 @@ def test_a_grammar_that_is_wrong_or_empty_is_a_failure_that_quotes_nothing(loade
     assert "secret" not in f"{caught.value.message} {caught.value.facts}"
 
 
+def test_a_grammar_s_dead_end_in_an_answer_is_a_failure_that_shows_its_state(loaded):
+    import msgspec
+
+    from gsum.engine.llm.constrain import GrammarError
+
+    with pytest.raises(GrammarError) as caught:
+        Decoder(loaded).generate(msgspec.structs.replace(PLAIN, grammar='start: "{" rest\nrest: NO\nNO: /b/ & /c/\n'))
+    assert set(caught.value.facts) == {"after tokens", "state"}
+    assert caught.value.hint == "this is a fault of the grammar's builder"
+
+
 def test_an_end_token_ends_and_is_not_text(loaded):
     decoder = Decoder(loaded)
     hello = loaded.tokenizer("hello", add_special_tokens=False)["input_ids"]
