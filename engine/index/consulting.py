@@ -239,8 +239,7 @@ class Consultation:
                     rows[name] = self._watched(head, prints, documents.get((source, name), []))
             known = self._listed[source]
             for name, row in rows.items():
-                before = known.watched(name)
-                if before is None or row is None or (before.paths, before.prints) != (list(row.paths), row.prints):
+                if row is None or row != known.watched(name):
                     self._changed[source].add(name)  # perhaps only since it was looked at
             sources[source] = known.told(trusted(known.folder, self._looked_ns), known.names, rows)
         return sources

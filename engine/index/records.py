@@ -26,7 +26,14 @@ class Watched:
     __slots__ = ("digests", "paths", "prints")
 
     def __init__(self, paths: Sequence[str], prints: bytes, digests: bytes) -> None:
-        self.paths, self.prints, self.digests = paths, prints, digests
+        self.paths, self.prints, self.digests = list(paths), prints, digests
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Watched) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Source:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -280,6 +281,25 @@ def test_what_one_package_looked_at_does_not_stand_for_another(root, store, tmp_
     settle(root, store, tmp_path / "index", "//dossier:S-2")
     assert quick_look(root, store, tmp_path / "index", "//baseline:S-2") is None
     assert run_build(root, store, "//baseline:S-2", index=tmp_path / "index").ran() == ("leaf-00", "root")
+
+
+def test_what_changes_between_the_look_and_the_reading_stands_for_nobody(root, store, tmp_path, monkeypatch):
+    settle(root, store, tmp_path / "index", "//...")
+    workspaces.set_prompt(root, "map-v1", "Another.")
+    wait_a_tick()
+    real = consulting.look_at
+
+    def look_then_edit(*arguments):
+        found = real(*arguments)
+        workspaces.edit_text(root, "S-2", "D-03", "Product P-2-03 site: Hall 9.\n")
+        wait_a_tick()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(consulting, "look_at", look_then_edit)
+        patched.setattr(consulting, "clock_ns", lambda _: time.time_ns() + 10**9)
+        assert "leaf-03" in run_build(root, store, "//dossier:S-2", index=tmp_path / "index").ran()
+    assert run_build(root, store, "//baseline:S-2", index=tmp_path / "index").ran() == ("leaf-03", "root")
 
 
 def test_a_package_that_was_not_built_since_its_declarations_changed_does_not_stand(root, store, tmp_path):
