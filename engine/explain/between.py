@@ -35,9 +35,10 @@ def explain_between(store: Store, reader: Reader, principal: str, first: str, se
     was, now = old[label], new[label]
     if was == now:
         return Explanation(label, Verdict.SAME, principal, after.toolchain, invocation=after.id, before=before.id)
-    names = _names(store, _until(builds, after), _below(records, now), {**_labels(old), **_labels(new)}, label)
-    side = _Side(records, label, now, names)
     known = frozenset(_below(records, was))
+    changed = [key for key in _below(records, now) if key not in known]
+    names = _names(store, _until(builds, after), changed, {**_labels(old), **_labels(new)}, label)
+    side = _Side(records, label, now, names)
     runs = [other for other, key in side.keys.items() if key not in known]
     comparison = Comparison(side, records, reader, runs)
     comparison.explain(label, was)
@@ -73,12 +74,12 @@ def _known(
 
 
 def _names(
-    store: Store, builds: Sequence[InvocationRecord], tree: Sequence[Key], known: dict[Key, str], label: str
+    store: Store, builds: Sequence[InvocationRecord], wanted: Sequence[Key], known: dict[Key, str], label: str
 ) -> dict[Key, str]:
-    """Return labels by key: those known, and where that leaves keys of a tree without one, those of earlier builds."""
+    """Return labels by key: those known, and where that leaves a wanted one without, those of earlier builds."""
     group = label.rpartition("/")[0]
     for build in builds:
-        if known.keys() >= set(tree):
+        if known.keys() >= set(wanted):
             break
         known = _labels(_keys(store, build, group)) | known
     return known

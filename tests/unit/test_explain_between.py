@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.explaining import ROOT, Case, causes, tree
+from support.memory_store import MemoryStore
 from support.workspaces import activate
 
 from gsum.engine.explain import Verdict
@@ -62,3 +63,26 @@ def test_targets_of_another_dossier_with_the_same_beginning_are_not_taken_for_it
     last = case.id_of_build("//dossier:...")
     found = case.between(first, last, "//dossier:S-10/root")
     assert [cause.targets for cause in found.causes] == [("//dossier:S-10/leaf-00", "//dossier:S-10/root")]
+
+
+class Noting(MemoryStore):
+    """A store that notes of which builds events were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    def events_holding(self, invocation: str, part: bytes) -> list[bytes]:
+        self.read.append(invocation)
+        return super().events_holding(invocation, part)
+
+
+def test_builds_before_the_two_are_not_read_where_these_tell_all_that_changed(case: Case) -> None:
+    case.store = store = Noting()
+    ids = []
+    for version in ("1", "2", "1"):
+        activate(case.root, "S-1", "D-05", version)
+        activate(case.root, "S-1", "D-04", "2" if ids else "1")
+        ids.append(case.id_of_build(ROOT))
+    assert len(case.between(ids[1], ids[2]).nodes) == 1
+    assert store.read == ids[1:]
