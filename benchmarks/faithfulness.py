@@ -13,11 +13,14 @@ import argparse
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import platformdirs
+from faithfulness_page import page, table
 
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import ExecRequest, Executor, Failed
@@ -54,24 +57,21 @@ LEAVES_ONLY = frozenset({Strength.NONE})
 Fact = tuple[str, ...]
 Place = tuple[str, str | None, int, int]
 
-READING = """\
-What the grammar does and what the model does. Under `none` the model writes freely; under `schema` the grammar
-gives the JSON shape, the admitted fields and line numbers. Under `pattern` the declared fact pattern reads the
-lines and the model only chooses among facts that are right already. Under `literal` it depends on the text. Where a
-line carries a label that the schema admits (`status: sealed`), or stands in columns, the grammar cuts out the
-value, and a label also settles the field: on such lines, hence on all fact lines of `corpus`, the grammar does the
-reading and the model chooses. In prose the grammar says only that the subject is a word of the cited line with the
-shape that the fact pattern declares, that the value is a run of words of one clause outside quoted sayings and
-questions, and that no two claims are about the same subject and field: which statement holds, and what it is about,
-is the model's reading. `corpus/second` is mostly prose.
 
-Support: of all claims, those that cite a line which the gold names for exactly that triple. Precision: of distinct
-claims, those that the gold holds. Recall of ceiling: of the facts that `max_claims` leaves room for, those claimed.
-"""
+class Answer(msgspec.Struct, frozen=True):
+    """A generation, with how many of its tokens the grammar forced and the model chose, and by which versions."""
+
+    generation: Generation
+    forced: int
+    sampled: int
+    versions: dict[str, str]
 
 
 class Answers:
-    """Generations by request key, from a folder if they are there, else from the model."""
+    """Answers by request key, from a folder if they are there, else from the model.
+
+    The counts are of distinct requests, wherever their answers came from: a run in pieces counts as one in one go.
+    """
 
     def __init__(self, executor: Executor, folder: Path | None, timeout: int) -> None:
         self._executor = executor
@@ -90,18 +90,20 @@ class Answers:
             for outcome in self._executor.wait(None):
                 if isinstance(outcome, Failed):
                     raise SystemExit(f"{outcome.message}: {outcome.facts}")
-                found[outcome.key] = outcome.generation
-                self.versions = outcome.versions
-                self.forced, self.sampled = self.forced + outcome.forced, self.sampled + outcome.sampled
-                self.asked += 1
+                answer = Answer(outcome.generation, outcome.forced, outcome.sampled, outcome.versions)
+                found[outcome.key] = answer
                 if self._folder is not None:
-                    (self._folder / outcome.key).write_bytes(msgspec.json.encode(outcome.generation))
-        return [found[key] for key in keys]
+                    (self._folder / outcome.key).write_bytes(msgspec.json.encode(answer))
+        for answer in found.values():
+            self.versions = answer.versions
+            self.forced, self.sampled = self.forced + answer.forced, self.sampled + answer.sampled
+        self.asked += len(found)
+        return [found[key].generation for key in keys]
 
-    def _kept(self, key: str) -> Generation | None:
+    def _kept(self, key: str) -> Answer | None:
         if self._folder is None or not (self._folder / key).exists():
             return None
-        return msgspec.json.decode((self._folder / key).read_bytes(), type=Generation)
+        return msgspec.json.decode((self._folder / key).read_bytes(), type=Answer)
 
 
 class Tree(msgspec.Struct):
@@ -195,11 +197,20 @@ class Counts(msgspec.Struct):
     """Distinct claims that the document itself says are no longer true."""
     expected: int = 0
     ceiling: int = 0
+    varied: int = 0
+    """Summaries of which no two claims share a subject or a field."""
+    diagnostics: dict[str, int] = msgspec.field(default_factory=dict)
+    """Why summaries are INVALID, without the numbers."""
 
     def add(self, result: Result, golds: Iterable[Gold], room: int) -> list[str]:
         """Count one summary; return its unsupported claims, to be read."""
         self.summaries += 1
         self.invalid += result.status.value == "INVALID"
+        if result.diagnostic is not None:
+            why = re.sub(r"\d+", "N", result.diagnostic)
+            self.diagnostics[why] = self.diagnostics.get(why, 0) + 1
+        said = [[claim.values[field] for claim in result.claims] for field in ("subject", "field")]
+        self.varied += bool(result.claims) and all(len(set(values)) == len(values) for values in said)
         facts: dict[Fact, frozenset[Place]] = {}
         old: set[Fact] = set()
         for gold in golds:
@@ -292,23 +303,7 @@ def run(workspace: Workspace, wanted: argparse.Namespace) -> Iterator[dict[str, 
 MACHINE: dict[str, str] = {}
 
 
-def table(records: Sequence[dict[str, object]]) -> str:
-    """Return a Markdown table, one row for the leaves and one for the roots of each record."""
-    head = ["strength", "corpus", "dossiers", "of", "summaries", "INVALID", "claims", "supported", "duplicates"]
-    head += ["support", "precision", "recall of ceiling"]
-    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for record in records:
-        for part in ("leaves", "roots"):
-            if part in record:
-                counts: dict[str, object] = record[part]  # type: ignore[assignment]
-                cells = [record["strength"], record["corpus"], " ".join(record["dossiers"]), part]  # type: ignore[arg-type]
-                cells += [counts[name] for name in ("summaries", "invalid", "claims", "supported", "duplicates")]
-                cells += [counts[name] or "–" for name in ("support", "precision", "recall_of_ceiling")]
-                rows.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(rows)
-
-
-def _machine() -> dict[str, object]:
+def _machine() -> dict[str, Any]:
     info = Path("/proc/cpuinfo")
     names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
     name = names[0].partition(": ")[2] if names else platform.processor()
@@ -320,19 +315,8 @@ def _write(records: Sequence[dict[str, object]]) -> None:
     RESULTS.mkdir(exist_ok=True)
     found = {"model": "SmolLM2-135M-Instruct, Q4_1 dequantised to float32", "machine": machine, "measured": records}
     (RESULTS / "faithfulness.json").write_text(json.dumps(found, indent=1) + "\n")
-    versions = ", ".join(f"{name} {version}" for name, version in MACHINE.items())
-    pool = ", ".join(f"`{one.value}` on {len(names)} dossiers ({' '.join(names)})" for one, names in FINAL.items())
-    text = f"""# Faithfulness by grammar strength
-
-`python benchmarks/faithfulness.py` wrote this with the embedded model of 135 million parameters: greedy decoding, so
-one answer a request; on a machine with {machine["cpus"]} CPUs ({machine["cpu"]}); {versions}.
-Pool, of 12 documents each: {pool}.
-None of these dossiers was used to tune the prompts and grammars. Under `none` leaves alone were asked.
-
-{table(records)}
-
-{READING}"""
-    (RESULTS / "faithfulness.md").write_text(text)
+    pools = {strength.value: names for strength, names in FINAL.items()}
+    (RESULTS / "faithfulness.md").write_text(page(records, pools, machine))
 
 
 def _options() -> argparse.Namespace:
@@ -341,7 +325,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--dossiers", nargs="+", help="instead of the final ones; nothing is then written")
     parser.add_argument("--leaves", action="store_true", help="build no reductions")
     parser.add_argument("--wrong", action="store_true", help="print every unsupported claim")
-    parser.add_argument("--keep", type=Path, help="a folder for generations, by request key")
+    parser.add_argument("--keep", type=Path, help="a folder for answers, by request key: a run goes on from them")
     return parser.parse_args()
 
 
