@@ -19,18 +19,20 @@ def executors(
     workspace: Workspace,
     *,
     jobs: int | None = None,
+    workers: int | None = None,
     emit: Callable[[Event], None] = lambda _: None,
 ) -> Iterator[Callable[[str], Executor]]:
     """Give executors by toolchain name, each made once and kept until the block ends; workers may outlive it.
 
-    `jobs` bounds the requests in flight. `emit` is told of workers that start, or are found warm.
+    `jobs` bounds the requests in flight, `workers` the processes of a local toolchain: with one, what is asked together
+    may share a pass. `emit` is told of workers that start, or are found warm.
     """
     made: dict[str, Executor] = {}
     warm = Warm(config.runtime_dir, workspace.section.worker_idle_seconds, lambda notice: emit(_event(notice)))
 
     def executor_for(name: str) -> Executor:
         if name not in made:
-            made[name] = _executor(config, workspace, name, warm, jobs)
+            made[name] = _executor(config, workspace, name, warm, (jobs, workers))
         return made[name]
 
     try:
@@ -40,7 +42,10 @@ def executors(
             executor.close()
 
 
-def _executor(config: Config, workspace: Workspace, name: str, warm: Warm, jobs: int | None) -> Executor:
+def _executor(
+    config: Config, workspace: Workspace, name: str, warm: Warm, bounds: tuple[int | None, int | None]
+) -> Executor:
+    jobs, workers = bounds
     toolchain, cache, root, environ = workspace.toolchains[name], config.cache_dir, config.root, config.environ
     if not isinstance(toolchain, LocalToolchain):
         return make_executor(toolchain, None, cache_dir=cache, workspace_root=root, name=name, environ=environ)
@@ -54,7 +59,7 @@ def _executor(config: Config, workspace: Workspace, name: str, warm: Warm, jobs:
         name=name,
         environ=environ,
         warm=warm,
-        places=places,
+        places=places[:workers],
         jobs=jobs,
     )
 

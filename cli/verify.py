@@ -84,7 +84,7 @@ def _verify(
     with (
         Interrupts(_say_stopping) as interrupts,
         reading_store(config, config.root) as store,
-        executors(config, universe.workspace) as executor_for,
+        executors(config, universe.workspace, workers=1) as executor_for,
     ):
         return Verification(
             universe=universe,

@@ -166,7 +166,7 @@ def uneven_rows(model: PreTrainedModel, quantum: int, fixed: int = 0) -> list[st
     """Return the shapes of linear layers whose rows differ in any bit by how many are computed together.
 
     With `fixed` rows in every pass: by their place among them. The promise that batching keeps bits stands on this
-    property of the machine's matrix products, so each start looks for itself, at every shape the model has.
+    property of the machine's matrix products, so it is looked at (see `probe`), at every shape the model has.
     """
     import torch  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ import msgspec
 from gsum.engine.llm.convert import converted_folder
 from gsum.engine.llm.fit import fingerprint, library_versions
 from gsum.engine.llm.load import LoadedModel, load
-from gsum.engine.llm.ragged import uneven_rows
+from gsum.engine.llm.probe import uneven_shapes
 from gsum.engine.llm.schemes import SCHEMES, SINGLE, Scheme
 from gsum.engine.llm.sources import ToolchainError, is_gguf
 from gsum.engine.llm.verify import (
@@ -65,7 +65,7 @@ def open_model(hello: Hello) -> Served | Refused:
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
-    if not hello.observe and scheme.width > 1 and (uneven := uneven_rows(loaded.model, scheme.quantum, scheme.rows)):
+    if not hello.observe and scheme.width > 1 and (uneven := uneven_shapes(hello, loaded, scheme, seen)):
         return _uneven(hello, uneven)
     made = [file for file in model_files(hello) if file not in before]  # converted just now
     return _served(hello, loaded, seen, before | dict(zip(made, fingerprint(made), strict=True)))

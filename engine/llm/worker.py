@@ -22,13 +22,17 @@ from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.wire import SOCKET_OPTION, Ask, Drop, Hello, Ready, Refused, State, Status
 from gsum.store.version import VERSION
 
+_UNUSED = ("scipy", "sklearn", "pandas", "PIL", "torchvision", "torchaudio")
+"""Packages that transformers imports where it finds them, for what no worker does: 0.5 s of a start."""
 _CHANGED = "a file of the model has changed since the worker read it"
 
 
 def main() -> None:
     """Greet, then answer until nobody is left."""
     sys.excepthook = report_bug
-    tally = Tally()
+    for name in _UNUSED:
+        sys.modules[name] = None  # type: ignore[assignment]  # it is not to be found
+    tally, code = Tally(), code_digest()
     post = _post(tally, sys.argv[1:])
     isolation = refuse_network()
     post.start()
@@ -41,7 +45,7 @@ def main() -> None:
     if isinstance(served, Served):
         served.observed["network"] = isolation.value
         served = limit_memory_of(served, first)
-    reception = Reception(first, served)
+    reception = Reception(first, served, code)
     if isinstance(served, Refused):
         post.send(letter.client, served)
         post.retire()
@@ -55,9 +59,9 @@ def main() -> None:
 class Reception:
     """Whom a worker serves: clients that want just what it was started for, while its files are what they were."""
 
-    def __init__(self, first: Hello, served: Served | Refused) -> None:
-        self._first, self._served = first, served
-        self._code = code_digest()
+    def __init__(self, first: Hello, served: Served | Refused, code: str) -> None:
+        """`code`: the digest of our code when it was loaded."""
+        self._first, self._served, self._code = first, served, code
 
     def answer(self, hello: Hello) -> Ready | Refused:
         """Return the answer to a greeting."""

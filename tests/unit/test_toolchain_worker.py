@@ -199,6 +199,23 @@ def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp
     assert [(one.key, one.reason) for one in said if isinstance(one, Refused)] == [("huge", "memory")]
 
 
+def test_a_client_with_little_to_ask_has_its_turn_beside_one_with_much(folder, tmp_path):
+    from gsum.engine.llm.bench import Bench
+    from gsum.engine.llm.serve import open_model
+    from gsum.engine.llm.wire import Ask, Hello
+
+    bench = Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))))
+    for number in range(3 * RAGGED_WIDTH):
+        bench.take(0, Ask(f"{number}", ask("x").request))
+    said = bench.step()
+    bench.take(1, Ask("0", ask("x").request))  # a key that the other has asked for, too
+    while not bench.idle:
+        said += bench.step()
+    order = [client for client, _ in said]
+    assert (order.count(0), order.count(1)) == (3 * RAGGED_WIDTH, 1)
+    assert order.index(1) < 2 * RAGGED_WIDTH + 1
+
+
 def test_a_worker_killed_in_a_generation_is_started_again(running):
     running.submit([ask("a")])
     answers(running, 1)
