@@ -25,7 +25,7 @@ from generate.engine import Engine, Place, Unavailable
 from generate.llama import LlamaServer
 from generate.prompts import leaf_requests, token_ids
 from generate.reference import Reference
-from generate.ways import Asked, Measured, same_outputs
+from generate.ways import Asked, Measured, Way, same_outputs
 
 from gsum.engine.llm.convert import converted_folder
 from gsum.engine.llm.schemes import SCHEMES
@@ -124,13 +124,13 @@ class Bench:
             if not self.given.no_reference:
                 for dtype, attention in REFERENCES:
                     way = Reference(folder, dtype, attention, threads, self.asked[: self.slow])
-                    self.slow_ways[way.name] = Measured(way)
+                    self.slow_ways[way.name] = said_loaded(way)
             if self.given.llama_server:
                 server, model = self.given.llama_server, self.given.llama_model
                 one = LlamaServer(server, model, 1, threads, self.asked[: self.slow])
-                self.fast_ways[f"llama 1 {threads}"] = Measured(one)
+                self.fast_ways[f"llama 1 {threads}"] = said_loaded(one)
                 many = LlamaServer(server, model, SLOTS, threads, self.asked)
-                self.fast_ways[f"llama {SLOTS} {threads}"] = Measured(many)
+                self.fast_ways[f"llama {SLOTS} {threads}"] = said_loaded(many)
 
     def _engine(
         self,
@@ -152,7 +152,7 @@ class Bench:
         except Unavailable as error:
             self.unavailable[name] = str(error)
             return None
-        self.fast_ways[role] = Measured(made)
+        self.fast_ways[role] = said_loaded(made)
         return made
 
     def _report(self, seconds: float) -> dict[str, Any]:
@@ -201,6 +201,12 @@ class Bench:
             for name, (one, other) in found.items()
             if one in self.fast_ways and other in self.fast_ways
         }
+
+
+def said_loaded(way: Way) -> Measured:
+    """Say that a way can be asked, and return it with nothing measured yet."""
+    print(f"loaded in {way.start:.1f} s: {way.name}", file=sys.stderr, flush=True)
+    return Measured(way)
 
 
 def local(workspace: Workspace, name: str) -> LocalToolchain:

@@ -1,0 +1,121 @@
+"""The generation benchmark's own code: what it publishes of turns, and how it speaks with llama.cpp's server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SERVER = '''#!{python}
+"""Speaks as llama.cpp's server does, as far as the benchmark uses it: answers count on from the prompt's last id."""
+import http.server, json, sys
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def answer(self, status, body):
+        data = json.dumps(body).encode()
+        self.send_response(status); self.send_header("Content-Length", str(len(data))); self.end_headers()
+        self.wfile.write(data)
+    def do_GET(self):
+        self.answer(200, {{"status": "ok"}})
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        exact = asked["temperature"] == 0 and asked["ignore_eos"] and asked["cache_prompt"] and "grammar" not in asked
+        room = int(given["--ctx-size"]) // int(given["--parallel"])
+        if not exact or len(asked["prompt"]) + asked["n_predict"] > room:
+            return self.answer(400, {{"error": "not as expected"}})
+        start = asked["prompt"][-1]
+        self.answer(200, {{"tokens": list(range(start + 1, start + 1 + asked["n_predict"]))}})
+http.server.ThreadingHTTPServer((given["--host"], int(given["--port"])), Handler).serve_forever()
+'''
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+@pytest.fixture
+def server(tmp_path):
+    binary = tmp_path / "llama-server"
+    binary.write_text(SERVER.format(python=sys.executable))
+    binary.chmod(0o755)
+    return binary
+
+
+class Fixed:
+    """A way whose turns are given."""
+
+    name, start = "fixed", 1.0
+
+    def __init__(self, *turns):
+        self.turns = iter(turns)
+
+    def turn(self):
+        return next(self.turns)
+
+    def close(self):
+        pass
+
+
+def test_help_runs_nothing():
+    ran = subprocess.run(
+        [sys.executable, "bench_generate.py", "--help"], cwd=BENCHMARKS, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0
+    assert "--llama-server" in ran.stdout
+    assert ran.stderr == ""  # a way that is loaded says so there
+
+
+def test_a_row_holds_medians_and_the_spread_of_the_turns():
+    from generate.ways import Measured, Turn
+
+    measured = Measured(Fixed(*(Turn(4, 100, 40, wall, cpu) for wall, cpu in ((2.0, 1.0), (8.0, 2.0), (4.0, 4.0)))))
+    for _ in range(3):
+        measured.measure()
+    row = measured.row()
+    assert (row["turns"], row["requests"], row["prompt tokens"], row["new tokens"]) == (3, 4, 100, 40)
+    assert (row["requests a s"], row["from"], row["to"]) == (1.0, 0.5, 2.0)
+    assert row["new tokens a s"] == 10.0
+    assert row["cpu s a request"] == 0.5
+
+
+def test_outputs_are_compared_as_far_as_both_have_them():
+    from generate.ways import Measured, Turn, same_outputs
+
+    one = Measured(Fixed(Turn(3, 1, 1, 1.0, 1.0, ((1,), (2,), (3,)))))
+    other = Measured(Fixed(Turn(2, 1, 1, 1.0, 1.0, ((1,), (9,)))))
+    one.measure()
+    other.measure()
+    assert same_outputs(one, other) == "1 of 2"
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_the_server_gets_raw_ids_and_makes_just_as_many_tokens_as_asked(server, tmp_path, slots):
+    from generate.llama import LlamaServer
+    from generate.ways import Asked
+
+    asked = [Asked(tuple(range(place, place + 5)), place + 2) for place in range(5)]
+    way = LlamaServer(server, tmp_path / "model.gguf", slots, 1, asked)
+    try:
+        turn = way.turn()
+        assert turn.outputs == tuple(tuple(range(p + 5, p + 7 + p)) for p in range(5))
+        assert (turn.requests, turn.prompt_tokens, turn.new_tokens) == (5, 25, 20)
+        pid = way._process.pid
+    finally:
+        way.close()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_server_that_ends_at_once_is_an_error_and_not_a_wait(tmp_path):
+    from generate.llama import LlamaServer
+    from generate.ways import Asked
+
+    binary = tmp_path / "llama-server"
+    binary.write_text("#!/bin/sh\nexit 3\n")
+    binary.chmod(0o755)
+    with pytest.raises(SystemExit, match="did not start"):
+        LlamaServer(binary, tmp_path / "model.gguf", 1, 1, [Asked((1,), 1)])
