@@ -35,10 +35,9 @@ class RecordKind(enum.Enum):
     SCHEMA = "schema"
     PERIMETER = "perimeter"
 
-    @property
-    def context(self) -> str:
+    def __init__(self, name: str) -> None:
+        self.context = f"gsum 2026-11-30 {name} v{KEY_SCHEMA}"
         """The BLAKE3 derive-key context of this kind."""
-        return f"gsum 2026-11-30 {self.value} v{KEY_SCHEMA}"
 
 
 class Preimage(msgspec.Struct, frozen=True):

@@ -47,6 +47,7 @@ from gsum.store.digests import RecordKind, preimage_of
 
 NOT_IN_KEYS = {
     "timeout_seconds": "decides whether a generation is had, never which",
+    "memory_mb": "decides whether a generation is had, never which",
     "command": "`identity` stands for it",
     "source.path": "a folder's place on one machine; its files' digests are in the key",
 }
