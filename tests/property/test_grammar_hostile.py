@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 
 import msgspec
@@ -146,3 +148,19 @@ def test_a_reduction_grammar_admits_choices_and_they_resolve(claims: list[Claim]
     assert result.status is Status.VALID, result.diagnostic
     assert all(claim in claims for claim in result.claims)
     assert len(result.claims) <= PRODUCT.max_claims
+
+
+VARIED = msgspec.structs.replace(PRODUCT, reduce_once=("subject", "field"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(CLAIMS, min_size=1, max_size=9), SOURCE)
+def test_whatever_a_varied_reduction_says_shares_its_values_out(claims: list[Claim], chooser: random.Random) -> None:
+    grammar = reduction_grammar(VARIED, Strength.LITERAL, claims)
+    assert grammar is not None
+    said = json.loads(walk(grammar, chooser))["claims"]
+    for field in VARIED.reduce_once:
+        different = {claim.values[field] for claim in claims}
+        values = [one[field] for one in said]
+        assert all(values.count(value) <= math.ceil(VARIED.max_claims / len(different)) for value in values)
+    assert len({(one["subject"], one["field"]) for one in said}) == len(said)
