@@ -64,7 +64,7 @@ class Consultation:
         self._listed: dict[str, Source] = {}
         self._heads: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._changed: dict[str, set[str]] = {}
-        self._touched = any(look.touched for look in self._looks.values())
+        self._news = any(look.touched for look in self._looks.values())
         self.standing: list[StandingDossier] = []
         self.patterns: list[str] = []
         self._selections = resolve_patterns(workspace, patterns, self._names)
@@ -107,6 +107,7 @@ class Consultation:
             known = self._index.sources.get(source)
             if known is None or known.folder != now:
                 known = (known or empty_source()).told(now, list_dossiers(workspace, source), {})
+                self._news = True
             self._listed[source] = known
         return self._listed[source].names
 
@@ -137,7 +138,7 @@ class Consultation:
         if look is None or names - set(look.seen):
             look = look_at(self._workspace.root, known, list(names), self._folder)
             self._index = self._index.with_sources({**self._index.sources, source: look.source})
-            self._touched = self._touched or look.touched
+            self._news = self._news or look.touched
         if source in self._listed:
             listed = self._listed[source]
             self._listed[source] = (
@@ -193,7 +194,7 @@ class Consultation:
         Nothing is written when nothing is new. Failing to write costs a look at the next build, and no error.
         """
         declarations = self._declarations()
-        if not self.patterns and not self._touched and declarations == self._index.declarations:
+        if not self.patterns and not self._news and declarations == self._index.declarations:
             return
         if self._store.epoch() != self._epoch:
             return

@@ -275,6 +275,15 @@ def test_a_file_added_to_a_plain_folder_is_seen(root, store, tmp_path):
     assert run_build(root, store, "//dossier:S-3", index=tmp_path / "index").ran() == ("leaf-01", "root")
 
 
+def test_a_dossier_that_is_gone_is_looked_for_once(root, store, tmp_path):
+    settle(root, store, tmp_path / "index")
+    shutil.rmtree(root / "corpus/dossiers/S-2")
+    wait_a_tick()
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
+    assert run_build(root, store, "//dossier:all", index=tmp_path / "index").report.targets == 5
+    assert quick_look(root, store, tmp_path / "index", "//dossier:all").targets == 5
+
+
 def test_what_one_package_looked_at_does_not_stand_for_another(root, store, tmp_path):
     settle(root, store, tmp_path / "index", "//...")
     workspaces.activate(root, "S-2", "D-00", "2")
