@@ -1,11 +1,14 @@
 """The embedded model in batches: every logit of whole leaves is bitwise what it is alone."""
 
 import hashlib
+import os
 
 import msgspec
 import pytest
 from support import embedded
 
+from gsum.engine.executors.make import make_executor
+from gsum.engine.executors.protocol import ExecRequest
 from gsum.engine.llm.decode import Decoder
 from gsum.engine.llm.isa import AVX512_BF16, has_instruction_set
 from gsum.engine.llm.load import load
@@ -16,6 +19,7 @@ from gsum.rules.config import Attention, Dtype
 from gsum.rules.ingest import read_document
 from gsum.rules.kinds import RULES
 from gsum.rules.rule import Inputs, ModelTerms
+from gsum.store.records import StopReason
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 LEAVES = 3
@@ -112,3 +116,25 @@ def test_products_of_a_single_row_would_not_be(leaves):
     if not uneven_rows(loaded.model, 1):
         pytest.skip("this machine's products do not depend on their rows")
     assert len(uneven_rows(loaded.model, 1)) > 1
+
+
+def test_the_worker_serves_bfloat16_and_takes_a_draft(leaves):
+    if not has_instruction_set(AVX512_BF16):
+        pytest.skip("this processor does not multiply bfloat16: a worker refuses the profile here")
+    declared = embedded.toolchain("smollm2-bf16")
+    numerics = embedded.workspace().numerics[declared.numerics]
+    executor = make_executor(
+        declared, numerics, cache_dir=embedded.CACHE, workspace_root=embedded.ROOT, environ=os.environ
+    )
+    request = next(iter(leaves.values()))
+    try:
+        executor.submit([ExecRequest("a" * 64, request, 300)])
+        [first] = executor.wait(400)
+        executor.submit([ExecRequest("b" * 64, request, 300, first.generation.token_ids)])
+        [again] = executor.wait(400)
+    finally:
+        executor.close()
+    assert (first.dtype, first.device) == ("bfloat16", "cpu: AVX512_BF16, 1 threads")
+    assert first.generation.stop is StopReason.GRAMMAR
+    assert again.generation == first.generation
+    assert (first.drafted, again.drafted) == (0, again.sampled - 1)

@@ -14,7 +14,9 @@ from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason
 from gsum.engine.llm.convert import ensure_converted
 from gsum.engine.llm.decode import Decoder, GrammarError, OverBudget
 from gsum.engine.llm.load import load
+from gsum.engine.llm.serve import open_model
 from gsum.engine.llm.sources import ToolchainError
+from gsum.engine.llm.wire import Hello, Refused
 from gsum.rules.config import FolderSource, Strength
 from gsum.rules.documents import lines as document_lines
 from gsum.rules.grammar import leaf_grammar
@@ -166,3 +168,12 @@ def test_five_thousand_lines_are_over_budget_and_are_not_tokenised(whole, tmp_pa
         decoder.generate(asked)
     assert (caught.value.budget, caught.value.at_least) == (2048, True)
     assert decoder.keys == []
+
+
+def test_an_instruction_set_that_is_not_there_is_refused_and_says_where_to_look(whole, tmp_path):
+    numerics = msgspec.structs.replace(NUMERICS, instruction_set="AVX1024")
+    refused = open_model(Hello("tiny", toolchain_for(whole), numerics, str(whole), str(tmp_path)))
+    assert isinstance(refused, Refused)
+    assert refused.facts["instruction_set"].startswith("declared AVX1024, found ")
+    assert refused.hint is not None
+    assert "that gsum doctor says this machine can run" in refused.hint
