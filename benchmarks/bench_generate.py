@@ -47,8 +47,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toolchain", default="smollm2", help="the local toolchain to measure (default: smollm2)")
     parser.add_argument("--prompts", type=int, default=32, help="prompts of the fast ways (default: 32)")
-    parser.add_argument("--slow-prompts", type=int, default=8, help="prompts of those one at a time (default: 8)")
-    parser.add_argument("--repeats", type=int, default=3, help="turns of the fast ways (default: 3)")
+    parser.add_argument("--slow-prompts", type=int, default=8, help="of those alone or without grammar (default: 8)")
+    parser.add_argument("--repeats", type=int, default=2, help="turns of the fast ways (default: 2)")
     parser.add_argument("--slow-repeats", type=int, default=1, help="turns of transformers' ways (default: 1)")
     parser.add_argument("--threads", default="1", help="comma-separated; 2 adds the ways of two cores (default: 1)")
     parser.add_argument("--no-reference", action="store_true", help="leave transformers out")
@@ -107,7 +107,7 @@ class Bench:
         self.asked = [Asked(prompt, count) for prompt, count in zip(ids, counts, strict=True)]
         free = [
             msgspec.structs.replace(one, grammar=None, max_new_tokens=count)
-            for one, count in zip(self.requests, counts, strict=True)
+            for one, count in zip(self.requests[: self.slow], counts, strict=False)
         ]
         self._engine("alone", self.given.toolchain, self.requests[: self.slow], width=1)
         self._engine("no grammar", self.given.toolchain, free, said=", no grammar")
@@ -122,7 +122,7 @@ class Bench:
     def _load_others(self, folder: Path) -> None:
         for threads in self.threads:
             if not self.given.no_reference:
-                for dtype, attention in REFERENCES:
+                for dtype, attention in REFERENCES if threads == 1 else REFERENCES[-1:]:
                     way = Reference(folder, dtype, attention, threads, self.asked[: self.slow])
                     self.slow_ways[way.name] = said_loaded(way)
             if self.given.llama_server:
