@@ -42,7 +42,7 @@ def test_each_command_has_help_and_json(name):
     ran = run(name, "--help")
     assert ran.exit_code == 0
     assert f"Usage: gsum {name}" in ran.stdout
-    if name not in ("doc", "toolchain", "experiment"):
+    if name not in ("doc", "toolchain", "experiment", "worker"):
         assert "--json" in ran.stdout
 
 

@@ -228,7 +228,7 @@ def test_salt_toolchain_budget_fan_in_and_order_change_keys():
 
 
 def test_names_paths_and_labels_are_in_no_key():
-    section = WorkspaceSection(name="another", principal="someone", default_toolchain="t")
+    section = WorkspaceSection(name="another", principal="someone", default_toolchain="t", worker_idle_seconds=7)
     assert changed_keys(workspace(section=section, root="/elsewhere"), graph()) == set()
     assert changed_keys(workspace(), graph(leaf={"path": "moved.txt", "package": "p", "dossier": "d"})) == set()
     renamed = workspace(toolchains={"t2": LOCAL}, schemas={"s2": SCHEMA}, prompts={"map": PROMPT, "r2": PROMPT})
