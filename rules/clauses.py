@@ -163,14 +163,14 @@ def _clauses(schema: SchemaSection, parts: Sequence[_Part], *, labels: bool) -> 
         label = _label(schema, part) if part.after in (_COLON, _PIPE) else {}
         if label or (part.after == _COLON and not named):
             if labels:
-                yield from _prose(schema, part.words[:-1] if label else part.words)
+                yield from _prose(schema, part.words[:-1] if label else part.words, {})
             named = label
             continue
         whole = bool(named) or (columns and part.after in (_PIPE, ".") and part.before in (_PIPE, ""))
         if whole and len("".join(part.words)) <= schema.max_length:
             yield Clause(part.words, whole=True, named=named)
         else:
-            yield from _prose(schema, part.words)
+            yield from _prose(schema, part.words, named)
         named = {}
 
 
@@ -180,15 +180,15 @@ def _label(schema: SchemaSection, part: _Part) -> dict[str, str]:
     return {field: value for field, values in schema.enums.items() for value in values if value.casefold() == said}
 
 
-def _prose(schema: SchemaSection, words: Sequence[str]) -> Iterator[Clause]:
-    """Split at commas that stand alone, and keep what has a word that fits."""
+def _prose(schema: SchemaSection, words: Sequence[str], named: dict[str, str]) -> Iterator[Clause]:
+    """Split at commas that stand alone, and keep what has a word that fits; a label named all of it, if any did."""
     held: list[str] = []
     for word in (*words, _COMMA):
         if word != _COMMA:
             held.append(word)
             continue
         if any(one[0].isalnum() and len(one) <= schema.max_length for one in held):
-            yield Clause(_joined(_trimmed(held), schema.max_length))
+            yield Clause(_joined(_trimmed(held), schema.max_length), named=named)
         held = []
 
 

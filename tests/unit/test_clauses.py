@@ -148,7 +148,7 @@ def test_without_shapes_a_label_may_be_copied_from_but_not_its_field() -> None:
 
 
 def test_a_whole_that_is_too_long_is_offered_by_its_words_and_a_word_that_is_too_long_not_at_all() -> None:
-    assert offered("P-37-05 status: " + "dry " * 40) == [("dry " * 40).strip()]
+    assert offered("Product P-37-05 status: " + "dry " * 40) == ["status" + ("dry " * 40).strip()]
     assert offered("P-37-05 status: " + "x" * 121) is None
 
 
