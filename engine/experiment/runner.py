@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -63,29 +64,22 @@ def run(
     folder = run_folder(out, Scenario(setup.declaration.scenario))
     with _alone(folder):
         _open(setup, folder)
-        return _stages(setup, folder, out, executor_for, clock, interrupted, budget, report)
+        work = Work(setup.stages, clock.monotonic, report)
+        digest = functools.partial(main_digest, out, setup)
+        host = Host(_budgeted(executor_for, budget), clock, interrupted, work, digest)
+        return tuple(_stage(setup, stage, folder, host) for stage in setup.stages)
 
 
-def _stages(
-    setup: Setup,
-    folder: Path,
-    out: Path,
-    executor_for: Callable[[str], Executor],
-    clock: Clock,
-    interrupted: Callable[[], bool],
-    budget: Budget,
-    report: Callable[[Progress], None],
-) -> tuple[StageRecord, ...]:
+def _budgeted(executor_for: Callable[[str], Executor], budget: Budget) -> Callable[[str], Executor]:
+    """Return executors by name that keep to a budget, each made once."""
     made: dict[str, BudgetedExecutor] = {}
 
-    def budgeted(name: str) -> Executor:
+    def executor(name: str) -> Executor:
         if name not in made:
             made[name] = BudgetedExecutor(executor_for(name), budget)
         return made[name]
 
-    work = Work(setup.stages, clock.monotonic, report)
-    host = Host(budgeted, clock, interrupted, work, lambda: main_digest(out, setup))
-    return tuple(_stage(setup, stage, folder, host) for stage in setup.stages)
+    return executor
 
 
 def main_digest(out: Path, setup: Setup) -> str | None:

@@ -136,7 +136,10 @@ def test_a_run_goes_on_only_if_it_is_still_the_same(tmp_path, change):
         with (gsum.root / "corpus/dossiers/S-010/documents/D-10-03.v2.txt").open("a") as file:
             file.write("More.\n")
     elif change == "prompt":
-        edit_build(gsum.root, '[prompt.map-v1]\nsystem = "', '[prompt.map-v1]\nsystem = "Now: ')
+        file = gsum.root / "BUILD.toml"
+        text, count = re.subn(r'^system = "(""\n?)?', r"\g<0>Now: ", file.read_text(), count=1, flags=re.MULTILINE)
+        assert count == 1
+        file.write_text(text)
     elif change == "toolchain":
         edit_build(gsum.root, 'identity = "fake-1"', 'identity = "fake-2"')
     else:
