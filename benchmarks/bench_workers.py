@@ -1,6 +1,6 @@
 """One worker with two threads against two with one, a cold start, and what a warm worker costs to find.
 
-    nice -n -5 .venv/bin/python benchmarks/bench_workers.py --write
+    .venv/bin/python benchmarks/bench_workers.py --write
 
 Each way starts workers of its own, answers one request on each (its model loaded, its prefix prefilled: this is not
 counted), then the same prompts in the same order. Ways alternate within a repeat. Not for a machine that does else.
@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -158,6 +160,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write benchmarks/results/workers.json and .md")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # end the workers, too
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(given.prompts, Path(folder) / "run")

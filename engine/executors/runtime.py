@@ -37,7 +37,9 @@ class RuntimeRefused(GsumError):
 
 
 class Runtime:
-    """The folder, held open. Close it after use."""
+    """The folder, held open until it is closed or nobody knows it any more."""
+
+    _fd = -1
 
     def __init__(self, folder: Path) -> None:
         """Make the folder if it is not there, and verify whose it is.
@@ -72,6 +74,9 @@ class Runtime:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
