@@ -60,20 +60,10 @@ def build(
     files = _event_files(config, asked)
     with writing_store(config, root) as store:
         consultation, universe = _universe(config, workspace, asked, store, since_ns, looked)
-        options_given = BuildOptions(
-            patterns=asked.patterns,
-            principal=universe.principal,
-            toolchain=config.toolchain or workspace.section.default_toolchain,
-            keep_going=asked.keep_going,
-            full=asked.full,
-            draft=asked.draft,
-            fail_fast=asked.fail_fast,
-            jobs=asked.jobs,
-        )
         gc.freeze()  # graph and keys stay until the end: the collector need not look at them again and again
         accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
         observers: list[Listener] = [*listeners, *files, accountant]
-        with executors(config, workspace, jobs=options_given.jobs, emit=emit_event) as executor_for:
+        with executors(config, workspace, jobs=asked.jobs, emit=emit_event) as executor_for:
             build = Build(
                 workspace=workspace,
                 graph=universe.graph,
@@ -84,7 +74,7 @@ def build(
                 emit=emit_event,
                 interrupted=interrupted,
                 clock=system_clock(),
-                options=options_given,
+                options=_options(config, asked, universe),
                 standing=consultation.standing if consultation else (),
             )
             try:
@@ -95,6 +85,19 @@ def build(
         if consultation is not None:
             consultation.tell(universe.graph, build.served(report), report.invocation)
         return report, universe.graph.requested or (consultation.alone if consultation else ())
+
+
+def _options(config: Config, asked: Asked, universe: Universe) -> BuildOptions:
+    return BuildOptions(
+        patterns=asked.patterns,
+        principal=universe.principal,
+        toolchain=config.toolchain or universe.workspace.section.default_toolchain,
+        keep_going=asked.keep_going,
+        full=asked.full,
+        draft=asked.draft,
+        fail_fast=asked.fail_fast,
+        jobs=asked.jobs,
+    )
 
 
 def _event_files(config: Config, asked: Asked) -> list[EventLines | Trace]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import msgspec
 
 from gsum.engine.executors.channel import MAX_LINE_BYTES, Channel, OversizedLine
+from gsum.engine.executors.dialect import Dialect, ProtocolError, Refusal
 from gsum.engine.executors.pace import Pace
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Outcome
 from gsum.store.digests import Key
@@ -31,56 +31,6 @@ _GATHER_SECONDS = 0.01
 """What comes within this time is handed over together, so that quick answers share one commit."""
 _MANY = 16
 """Requests in flight from which on answers are not waited for one by one."""
-
-
-class ProtocolError(Exception):
-    """A line that is not what the dialect admits; the message says what is wrong, without quoting the line."""
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """Why a program can't serve: becomes the failure of every request."""
-
-    reason: FailureReason
-    message: str
-    facts: dict[str, str] = {}
-    hint: str | None = None
-
-    def failed(self, request: ExecRequest) -> Failed:
-        """Return this refusal as the outcome of a request."""
-        return Failed(request.key, self.reason, self.message, self.facts, self.hint)
-
-
-class Dialect(Protocol):
-    """How to start a program and what its lines say."""
-
-    @property
-    def name(self) -> str:
-        """What to call the program in messages."""
-
-    @property
-    def start_seconds(self) -> int:
-        """How long the program may take to answer its greeting."""
-
-    def open(self) -> Channel:
-        """Start the program, or find it running. Raises OSError."""
-
-    def missing(self, error: OSError) -> Refusal:
-        """Explain why the program could not be started."""
-
-    def greeting(self) -> bytes | Refusal | None:
-        """Return the first line to send, None when the program expects none, or why it can't be started."""
-
-    def greeted(self, line: bytes) -> Refusal | None:
-        """Read the answer to the greeting: None when the program is ready. Raises ProtocolError."""
-
-    def encode(self, request: ExecRequest) -> bytes:
-        """Return the line that asks for a generation."""
-
-    def drop(self, request: ExecRequest) -> bytes | None:
-        """Return the line that gives a request up, to be answered all the same; None: the program can't."""
-
-    def decode(self, asked: Mapping[Key, ExecRequest], line: bytes, seconds: float) -> Outcome:
-        """Read the answer to one of the requests in flight; `seconds`: since the last line. Raises ProtocolError."""
 
 
 class _Flight(msgspec.Struct, frozen=True):

@@ -14,7 +14,8 @@ from typing import Annotated
 import msgspec
 
 from gsum.engine.executors.channel import Channel
-from gsum.engine.executors.client import LineExecutor, ProtocolError, Refusal
+from gsum.engine.executors.client import LineExecutor
+from gsum.engine.executors.dialect import ProtocolError, Refusal
 from gsum.engine.executors.pace import Pace
 from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome

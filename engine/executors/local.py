@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.executors.channel import Channel
-from gsum.engine.executors.client import ProtocolError, Refusal
+from gsum.engine.executors.dialect import ProtocolError, Refusal
 from gsum.engine.executors.process import ChildProcess
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
 from gsum.engine.llm.isa import VARIABLES

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.executors.channel import Channel
-from gsum.engine.executors.client import Refusal
+from gsum.engine.executors.dialect import Refusal
 from gsum.engine.executors.local import LocalDialect, read_line
 from gsum.engine.executors.protocol import FailureReason, WorkerNotice
 from gsum.engine.executors.runtime import Runtime, RuntimeRefused
