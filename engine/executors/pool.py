@@ -19,6 +19,8 @@ from gsum.store.digests import Key
 
 _POLL_SECONDS = 0.25
 """How often deadlines are looked at while nothing arrives."""
+_PREFIX_COST = 1
+"""To prefill a prefix takes about as long as to answer one request."""
 _FOR_ALL = (FailureReason.MISMATCH, FailureReason.MODEL_MISSING)
 """Why a worker can't serve when no other can either."""
 
@@ -111,8 +113,8 @@ class PoolExecutor:
             chosen.submit([request])
 
     def _cost(self, executor: LineExecutor, prefix: int) -> int:
-        """Return how many requests stand before a further one; to prefill its prefix costs as much as several."""
-        return executor.load + (0 if prefix in self._prefixes[id(executor)] else executor.width // 2)
+        """Return how many requests stand before a further one, its prefix counted where it is not known to be there."""
+        return executor.load + (0 if prefix in self._prefixes[id(executor)] else _PREFIX_COST)
 
     def _workers(self) -> list[LineExecutor]:
         """Return the workers to use for what is pending: those in use, and further ones if they are needed."""

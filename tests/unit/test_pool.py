@@ -99,7 +99,7 @@ def test_a_worker_that_is_warm_is_used_even_for_little_and_the_cold_one_is_not_s
     assert (cold.had, warm.had) == ([], ["a", "b"])
 
 
-def test_requests_of_one_prefix_stay_together_while_there_is_room():
+def test_a_request_goes_where_its_prefix_is_if_that_costs_nothing_else():
     first, second = Worker(), Worker()
     executor = pool(first, second, warm=(0, 1))
     executor.submit(ask("a", "map"))
@@ -107,8 +107,10 @@ def test_requests_of_one_prefix_stay_together_while_there_is_room():
     first.answer()
     second.answer()
     assert keys(executor.wait(0)) == "ab"
-    executor.submit(ask("cd", "reduce"))
-    assert [len(worker.had) for worker in (first, second)] in ([3, 1], [1, 3])
+    executor.submit(ask("c", "reduce"))
+    assert (first.had, second.had) == (["a"], ["b", "c"])
+    executor.submit(ask("defg", "reduce"))  # but none idles for it
+    assert (first.load, second.load) == (3, 2)
 
 
 def test_what_waits_goes_to_whoever_is_free_first():
