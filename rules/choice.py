@@ -64,16 +64,22 @@ class _Automaton:
 
 
 def list_rules(
-    items: Sequence[str], most: int, attempts: Sequence[Sequence[Limit]] = ((),), *, repeated: bool = False
+    items: Sequence[str],
+    most: int,
+    attempts: Sequence[Sequence[Limit]] = ((),),
+    *,
+    repeated: bool = False,
+    full: bool = False,
 ) -> list[str]:
     """Return rules whose first, `some`, admits 1 to `most` of the items, comma-separated.
 
     Each stands at most once unless `repeated`. Of the attempts at limits the first that a grammar of bounded size can
-    hold is taken, in any order of the items or else in theirs; if none can be held, they are listed freely.
+    hold is taken, in any order of the items or else in theirs; if none can be held, they are listed freely. A `full`
+    list goes on for as long as another item may follow; listed freely, it may end before.
     """
     for limits in attempts:
         automaton = _Automaton(len(items), most, limits, repeated=repeated)
-        rules = _any_order(automaton, items) or (None if repeated else _in_order(automaton, items))
+        rules = _any_order(automaton, items, full) or (None if repeated else _in_order(automaton, items, full))
         if rules is not None:
             return rules
     more = f' ("," item){{0,{most - 1}}}' if most > 1 else ""
@@ -99,8 +105,9 @@ def picks(items: Sequence[str], most: int) -> list[str]:
 class _Names:
     """The states met so far, each with the name of its rule, in the order in which they were met."""
 
-    def __init__(self, start: _State) -> None:
+    def __init__(self, start: _State, full: bool) -> None:
         self.states = [start]
+        self._more = ' "," {}' if full else ' ("," {})?'
         self._names = {start: "some"}
 
     def of(self, state: _State) -> str:
@@ -111,12 +118,12 @@ class _Names:
 
     def following(self, state: _State) -> str:
         """Return what may follow an item after which a list is in this state."""
-        return f' ("," {self.of(state)})?' if state.open else ""
+        return self._more.format(self.of(state)) if state.open else ""
 
 
-def _any_order(automaton: _Automaton, items: Sequence[str]) -> list[str] | None:
+def _any_order(automaton: _Automaton, items: Sequence[str], full: bool) -> list[str] | None:
     """Return the rules of lists in any order; null if they are too many."""
-    names = _Names(automaton.start)
+    names = _Names(automaton.start, full)
     rules: list[str] = []
     transitions = 0
     for state in names.states:  # grows meanwhile
@@ -131,9 +138,9 @@ def _any_order(automaton: _Automaton, items: Sequence[str]) -> list[str] | None:
     return rules
 
 
-def _in_order(automaton: _Automaton, items: Sequence[str]) -> list[str] | None:
+def _in_order(automaton: _Automaton, items: Sequence[str], full: bool) -> list[str] | None:
     """Return the rules of lists in the items' order, each state taking its first open item or passing it over."""
-    names = _Names(automaton.start)
+    names = _Names(automaton.start, full)
     rules: list[str] = []
     for state in names.states:  # grows meanwhile
         place = next(_places(state.open))

@@ -210,6 +210,8 @@ class SchemaSection(Section, frozen=True):
     max_evidence: PositiveInt = 4
     max_length: PositiveInt = 120
     reduce_once: tuple[FieldName, ...] = ()
+    reduce_full: bool = False
+    """Whether a reduction that claims anything claims as much as it may."""
 
 
 class SummaryTreePackage(Section, frozen=True, tag_field="rule", tag="summary_tree"):

@@ -62,12 +62,12 @@ def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequenc
     if strength is Strength.NONE:
         return None
     if strength is Strength.SCHEMA:
-        return _schema_grammar(schema, len(claims), schema.reduce_once)
+        return _schema_grammar(schema, len(claims), reduces=True)
     first: dict[tuple[tuple[str, str], ...], int] = {}
     for number, claim in enumerate(claims, 1):
         first.setdefault(tuple(claim.values.items()), number)
     chosen = [(number, dict(values)) for values, number in first.items()]
-    return _choice_grammar(schema, strength, chosen, schema.reduce_once)
+    return _choice_grammar(schema, strength, chosen, reduces=True)
 
 
 def answer_text(claims: Sequence[tuple[Sequence[int], Mapping[str, str]]]) -> str:
@@ -98,13 +98,14 @@ def _grammar(strength: Strength, rules: Sequence[str]) -> str:
 
 
 def _choice_grammar(
-    schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]], varied: Sequence[str] = ()
+    schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]], *, reduces: bool = False
 ) -> str:
     """Admit up to `max_claims` of the given claims, whole; of claims about the same thing one.
 
     That is what they say by names and enumerations; in a schema without names or without other texts, all they say.
-    The values of `varied` fields are shared out.
+    A choice that `reduces` keeps to what the schema declares of reductions.
     """
+    varied = schema.reduce_once if reduces else ()
     names = [field for field in schema.fields if field in word_shapes(schema)]
     texts = [field for field in schema.fields if field not in names and field not in schema.enums]
     about = [field for field in schema.fields if field not in texts] if names and texts else schema.fields
@@ -118,7 +119,8 @@ def _choice_grammar(
     once = _limits(things, about, 1) if len(told) > len(about) else ()
     claims = [f"c{n}: {_quoted(_json({**values, 'evidence': [n]}))}" for n, values in choices]
     attempts = [(*once, *limits) for limits in _varied(things, varied, schema.max_claims)]
-    return _grammar(strength, [*_some_of(schema, list(groups.values()), attempts), *claims])
+    full = reduces and schema.reduce_full
+    return _grammar(strength, [*_some_of(schema, list(groups.values()), attempts, full=full), *claims])
 
 
 def _varied(things: Sequence[Mapping[str, str]], varied: Sequence[str], most: int) -> list[list[Limit]]:
@@ -138,24 +140,25 @@ def _limits(things: Sequence[Mapping[str, str]], fields: Sequence[str], quota: i
     return [Limit(quota, tuple(places)) for places in alike.values()]
 
 
-def _schema_grammar(schema: SchemaSection, citable: int, varied: Sequence[str] = ()) -> str:
+def _schema_grammar(schema: SchemaSection, citable: int, *, reduces: bool = False) -> str:
     """Admit the schema's JSON shape, its enumerations and the evidence numbers given, each once a claim.
 
-    Of the `varied` fields the enumerations are shared out; texts can't be.
+    Of the fields that a reduction says once, the enumerations are shared out; texts can't be.
     """
     if citable == 0:
         return _grammar(Strength.SCHEMA, [_NOTHING])
     cited, numbers = _numbers(citable, min(schema.max_evidence, citable))
     texts = dict.fromkeys(schema.fields, "TEXT")
     text = f"TEXT: /{_JSON_CHARACTER}{{1,{schema.max_length}}}/"
-    told = [field for field in varied if field in schema.enums]
+    told = [field for field in schema.reduce_once if reduces and field in schema.enums]
     while math.prod(len(schema.enums[field]) for field in told) > _COMBINATIONS:
         told.pop()
     fixed = [dict(zip(told, chosen, strict=True)) for chosen in itertools.product(*(schema.enums[f] for f in told))]
     names = [f"claim_{place}" for place in range(len(fixed))]
     claims = [_claim_rule(schema, name, texts, values, cited) for name, values in zip(names, fixed, strict=True)]
     attempts = _varied(fixed, told, schema.max_claims)
-    listed = list_rules(names, schema.max_claims, attempts, repeated=True)
+    full = reduces and schema.reduce_full
+    listed = list_rules(names, schema.max_claims, attempts, repeated=True, full=full)
     return _grammar(Strength.SCHEMA, [_START, *listed, *claims, *numbers, text, *_enum_rules(schema)])
 
 
@@ -188,14 +191,18 @@ def _literal_grammar(schema: SchemaSection, lines: Sequence[Line]) -> str:
 
 
 def _some_of(
-    schema: SchemaSection, groups: Sequence[Sequence[str]], attempts: Sequence[Sequence[Limit]] = ((),)
+    schema: SchemaSection,
+    groups: Sequence[Sequence[str]],
+    attempts: Sequence[Sequence[Limit]] = ((),),
+    *,
+    full: bool = False,
 ) -> list[str]:
     """Return rules whose first admits up to `max_claims` claims, each of another group."""
     if not groups:
         return [_NOTHING]
     names = [f"g{index}" for index in range(len(groups))]
     rules = [f"{name}: {' | '.join(group)}" for name, group in zip(names, groups, strict=True)]
-    return [_START, *list_rules(names, schema.max_claims, attempts), *rules]
+    return [_START, *list_rules(names, schema.max_claims, attempts, full=full), *rules]
 
 
 def _text_rules(schema: SchemaSection, number: int, found: Citable) -> list[str]:

@@ -23,7 +23,7 @@ from gsum.rules.rule import Finished, Inputs, ModelTerms
 from gsum.rules.snapshot import Scope
 from gsum.store.records import Generation
 
-RULE_VERSION = 6
+RULE_VERSION = 7
 _CHECKED = (Strength.LITERAL, Strength.PATTERN)
 
 

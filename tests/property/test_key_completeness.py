@@ -266,8 +266,8 @@ def test_preimages_are_injective_over_field_boundaries(first, second):
 
 
 GOLDEN = {
-    "l0": "fe0d86ea0f720dded2fda8d9b1fde85665c734dac21a6f97c1045c441118610f",
-    "root": "9ac0826fb4687a6c50657d09383f625a76f6f52bd21cbf4cdf68ce6f622d1091",
+    "l0": "30148f0d46ac783d8e3ab00294e39c589d92b13a6d2766294bd525f126c6f346",
+    "root": "49795e7688b8920034ec7e8aad049fc9da73efe2372163978101035c8ed57246",
 }
 
 

@@ -84,6 +84,22 @@ def test_where_no_attempt_fits_items_are_listed_freely() -> None:
     assert not admits(made, "1,2,3,4,5")
 
 
+@settings(max_examples=40, deadline=None)
+@given(LIMITS, st.booleans())
+def test_a_full_list_ends_only_where_nothing_may_follow(limits: list[Limit], repeated: bool) -> None:
+    items = [f"i{place}" for place in range(5)]
+    rules = list_rules(items, 3, [limits], repeated=repeated, full=True)
+    made = "\n".join(["start: some", *rules, *(f'i{place}: "{LETTERS[place]}"' for place in range(5)), ""])
+
+    def allowed(places: Sequence[int]) -> bool:
+        return len(places) <= 3 and within(places, limits) and (repeated or len(set(places)) == len(places))
+
+    for length in range(1, 4):
+        for places in itertools.product(range(5), repeat=length):
+            ends = not any(allowed([*places, after]) for after in range(5))
+            assert admits(made, text(places, 5)) == (allowed(places) and ends), (places, made)
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_picks_admit_items_in_strict_order(most: int) -> None:
     made = grammar(4, most, start=f"pick_0_{most}")

@@ -399,11 +399,32 @@ def test_more_enumerated_values_than_a_grammar_should_hold_vary_in_fewer_fields(
     assert not admits(grammar, answer_text([first, same]))
 
 
+@pytest.mark.parametrize("strength", [Strength.LITERAL, Strength.PATTERN])
+def test_a_full_reduction_says_nothing_or_all_that_it_may(strength: Strength) -> None:
+    grammar = choice(strength, msgspec.structs.replace(varied("subject"), reduce_full=True))
+    assert admits(grammar, answer_text([]))
+    assert admits(grammar, picked(5, 2, 3, 4))
+    for fewer in ((2,), (5, 3), (5, 3, 4)):
+        assert not admits(grammar, picked(*fewer))
+    two = choice(strength, msgspec.structs.replace(PRODUCT, reduce_full=True), FACTS[:2])
+    assert admits(two, picked(2, 1))
+    assert not admits(two, picked(1))
+
+
+def test_a_full_reduction_by_schema_has_as_many_claims_as_it_may() -> None:
+    grammar = choice(Strength.SCHEMA, msgspec.structs.replace(varied("field"), reduce_full=True))
+    claims = [([1], {**DELIVERY, "field": field}) for field in FIELDS]
+    assert admits(grammar, answer_text([]))
+    assert admits(grammar, answer_text(claims))
+    assert not admits(grammar, answer_text(claims[:3]))
+
+
 @pytest.mark.parametrize("strength", CONSTRAINED)
 def test_leaves_are_not_varied(strength: Strength) -> None:
     facts = lines("Product P-37-05 delivery: 25 February.\nProduct P-37-05 site: Hall 3.\n")
-    grammar = leaf_grammar(varied("subject", "field"), strength, facts)
+    grammar = leaf_grammar(msgspec.structs.replace(varied("subject", "field"), reduce_full=True), strength, facts)
     assert grammar is not None
+    assert admits(grammar, answer_text([([1], DELIVERY)]))
     assert admits(grammar, answer_text([([1], DELIVERY), ([2], {**DELIVERY, "field": "site", "value": "Hall 3"})]))
 
 
