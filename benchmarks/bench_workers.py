@@ -25,7 +25,6 @@ from generate.prompts import leaf_requests
 
 from gsum.engine.executors.client import LineExecutor
 from gsum.engine.executors.make import make_executor
-from gsum.engine.executors.pool import PoolExecutor
 from gsum.engine.executors.protocol import ExecRequest, Executor, Generated
 from gsum.engine.executors.slots import Slot
 from gsum.engine.executors.staying import Warm
@@ -88,11 +87,9 @@ class Bench:
         stop(self.sockets, look(self.sockets), now=True, seconds=20)
 
 
-def pids(executor: Executor) -> list[int]:
-    if isinstance(executor, PoolExecutor):
-        return executor.pids
-    assert isinstance(executor, LineExecutor)
-    return [executor.pid] if executor.pid is not None else []
+def pids(bench: Bench) -> list[int]:
+    """Return the process ids of all workers that run."""
+    return [worker.status.pid for worker in look(bench.sockets) if worker.status is not None]
 
 
 def cpu_seconds(processes: list[int]) -> float:
@@ -118,14 +115,14 @@ def way(bench: Bench, workers: int, profile: str) -> dict[str, Any]:
     for place in range(workers):
         executor, began = bench.executor([place], numerics), time.monotonic()
         bench.answers(executor, bench.requests[:1])
-        first = first or {"first answer s": time.monotonic() - began, "of it cpu s": cpu_seconds(pids(executor))}
+        first = first or {"first answer s": time.monotonic() - began, "of it cpu s": cpu_seconds(pids(bench))}
         executor.close()
     executor = bench.executor(list(range(workers)), numerics)
     bench.answers(executor, bench.requests[:workers])
-    before, began = cpu_seconds(pids(executor)), time.monotonic()
+    before, began = cpu_seconds(pids(bench)), time.monotonic()
     done = bench.answers(executor, bench.requests)
-    wall, cpu = time.monotonic() - began, cpu_seconds(pids(executor)) - before
-    held, used = memory(pids(executor)), len(pids(executor))
+    wall, cpu = time.monotonic() - began, cpu_seconds(pids(bench)) - before
+    held, used = memory(pids(bench)), len(pids(bench))
     executor.close()
     again = bench.executor([0], numerics)
     began = time.monotonic()
