@@ -34,7 +34,7 @@ class Bench:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self.decoder = Decoder(served.loaded, served.scheme)
+        self.decoder = Decoder(served.loaded, served.scheme, served.prefixes)
         self._limit = served.scheme.width
         self._orders: dict[str, _Order] = {}
         self._waiting: dict[int, deque[str]] = {}

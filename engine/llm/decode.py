@@ -17,6 +17,7 @@ import msgspec
 from gsum.engine.llm.constrain import GrammarCompiler, GrammarError, GrammarState
 from gsum.engine.llm.draft import Draft
 from gsum.engine.llm.load import LoadedModel
+from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.ragged import RaggedModel, Slot
 from gsum.engine.llm.schemes import SINGLE, Scheme
 from gsum.engine.llm.tokenize import PromptTokenizer, PromptTokens, TemplateError
@@ -76,8 +77,9 @@ Ended = tuple[str, Decoded | GrammarError | NotANumber]
 class Decoder:
     """A loaded model that answers requests, up to a scheme's width at a time. Used by one thread."""
 
-    def __init__(self, loaded: LoadedModel, scheme: Scheme = SINGLE) -> None:
+    def __init__(self, loaded: LoadedModel, scheme: Scheme = SINGLE, files: PrefixFiles | None = None) -> None:
         self.scheme = scheme
+        self._files = files
         self._ragged = RaggedModel(loaded.model, loaded.attention, loaded.device, scheme)
         self._end_ids = loaded.end_ids
         self._tokens = PromptTokenizer(loaded.tokenizer)
@@ -245,8 +247,8 @@ class Decoder:
         writing.reused = 0 if prefix is None else len(shared)
         if prefix is None and shared:
             prefix = self._ragged.slot(len(shared), ())
-            for start in range(0, len(shared), self.scheme.rows or len(shared)):
-                self._ragged.forward([(prefix, shared[start : start + (self.scheme.rows or len(shared))])])
+            if self._prefill(prefix, shared):
+                writing.reused = len(shared)
             self._prefixes[shared] = prefix
             while len(self._prefixes) > _PREFIXES:
                 self._ragged.release(self._prefixes.popitem(last=False)[1])
@@ -258,6 +260,18 @@ class Decoder:
         writing.slot = slot
         writing.seconds += time.monotonic() - began
         return slot
+
+    def _prefill(self, prefix: Slot, shared: tuple[int, ...]) -> bool:
+        """Bring shared tokens into an empty slot; whether an earlier worker's pass over them was there to read."""
+        if self._files is not None and self._files.read(shared, prefix):
+            prefix.length = len(shared)
+            return True
+        most = self.scheme.rows or len(shared)
+        for start in range(0, len(shared), most):
+            self._ragged.forward([(prefix, shared[start : start + most])])
+        if self._files is not None:
+            self._files.write(shared, prefix)
+        return False
 
     def _within_budget(self, request: Request) -> PromptTokens:
         bound = self._tokens.at_least(request)

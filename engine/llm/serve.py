@@ -11,7 +11,9 @@ import msgspec
 
 from gsum.engine.llm.convert import converted_folder
 from gsum.engine.llm.fit import fingerprint, library_versions
+from gsum.engine.llm.kept import circumstances
 from gsum.engine.llm.load import LoadedModel, load
+from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.probe import uneven_shapes
 from gsum.engine.llm.schemes import SCHEMES, SINGLE, Scheme
 from gsum.engine.llm.sources import ToolchainError, is_gguf
@@ -37,6 +39,8 @@ class Served(msgspec.Struct, frozen=True):
     scheme: Scheme
     files: dict[Path, tuple[int, ...]] = {}
     """What the model was read from, and what tells later whether it still is that (`fit.fingerprint`)."""
+    prefixes: PrefixFiles | None = None
+    """Where a processor's passes over shared prefixes are kept; on other devices they are computed sooner than read."""
 
 
 def open_model(hello: Hello) -> Served | Refused:
@@ -91,7 +95,10 @@ def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str], files: dict
     backend = hello.toolchain.grammar.backend
     versions = {**library_versions(), "torch": str(torch.__version__)}
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
-    return Served(loaded, seen, device, seen["dtype"], versions, backend, scheme, files)
+    prefixes = None
+    if loaded.device == "cpu" and not hello.observe:
+        prefixes = PrefixFiles(Path(hello.cache_dir), circumstances(hello, scheme, seen))
+    return Served(loaded, seen, device, seen["dtype"], versions, backend, scheme, files, prefixes)
 
 
 def _uneven(hello: Hello, shapes: list[str]) -> Refused:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.tiny_model import NUMERICS, make_model, toolchain_for
 
-from gsum.engine.llm import probe
+from gsum.engine.llm import kept, probe
 from gsum.engine.llm.load import load
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.engine.llm.wire import Hello
@@ -54,7 +54,7 @@ def test_whatever_decides_it_brings_another_look(model, tmp_path, monkeypatch):
     probe.uneven_shapes(hello, loaded, msgspec.structs.replace(RAGGED, quantum=8), {"instruction_set": "AVX2"})
     for name, value in (("processor", "another"), ("code_digest", "c"), ("library_versions", {"torch": "0"})):
         with monkeypatch.context() as patch:
-            patch.setattr(probe, name, lambda value=value: value)
+            patch.setattr(kept, name, lambda value=value: value)
             probe.uneven_shapes(hello, loaded, RAGGED, {"instruction_set": "AVX2"})
     assert looks.count == 7
 

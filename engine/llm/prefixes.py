@@ -1,0 +1,76 @@
+"""Keys and values of shared prefixes, kept in the cache folder so that a cold worker need not compute them.
+
+A file is found by what decides its bits and its tokens, and holds the digest of its content: what is damaged, torn
+or of another shape is computed again. Tensors come back bit for bit, so no token depends on whether one was there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from blake3 import blake3
+
+from gsum.engine.llm.kept import keep
+
+if TYPE_CHECKING:
+    from gsum.engine.llm.attend import Slot
+
+FOLDER = "prefixes"
+_MOST = 8
+"""How many files stay, the latest used ones."""
+_DIGEST = 32
+
+
+class PrefixFiles:
+    """The kept prefixes of one model under given circumstances (`kept.circumstances`)."""
+
+    def __init__(self, cache_dir: Path, circumstances: str) -> None:
+        self._folder = cache_dir / FOLDER
+        self._circumstances = circumstances
+
+    def read(self, tokens: Sequence[int], slot: Slot) -> bool:
+        """Fill an empty slot's beginning with the keys and values of `tokens`; False if they are not kept."""
+        import torch  # noqa: PLC0415
+
+        path = self._path(tokens)
+        try:
+            content = bytearray(path.read_bytes())
+        except OSError:
+            return False
+        views = [tensor[:, :, : len(tokens)] for tensor in (slot.keys, slot.values)]
+        half = views[0].numel() * views[0].element_size()
+        if len(content) != _DIGEST + 2 * half or blake3(memoryview(content)[_DIGEST:]).digest() != content[:_DIGEST]:
+            return False
+        for position, view in enumerate(views):
+            flat = torch.frombuffer(content, dtype=view.dtype, count=view.numel(), offset=_DIGEST + position * half)
+            view.copy_(flat.view(view.shape))
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return True
+
+    def write(self, tokens: Sequence[int], slot: Slot) -> None:
+        """Keep the keys and values that a slot begins with; the least lately used ones beyond a few go."""
+        import torch  # noqa: PLC0415
+
+        parts = []
+        for tensor in (slot.keys, slot.values):
+            flat = tensor[:, :, : len(tokens)].to("cpu").contiguous().flatten()
+            parts.append(flat.view(torch.uint8).numpy().tobytes())
+        data = b"".join(parts)
+        keep(self._path(tokens), blake3(data).digest() + data)
+        self._forget_old()
+
+    def _path(self, tokens: Sequence[int]) -> Path:
+        told = msgspec.json.encode([self._circumstances, list(tokens)])
+        return self._folder / blake3(told).hexdigest()
+
+    def _forget_old(self) -> None:
+        with contextlib.suppress(OSError):
+            files = sorted(self._folder.iterdir(), key=lambda path: -path.stat().st_mtime_ns)
+            for path in files[_MOST:]:
+                path.unlink(missing_ok=True)

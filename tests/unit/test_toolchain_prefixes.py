@@ -1,0 +1,110 @@
+"""Prefixes kept between workers: bit for bit what would be computed, found only where all is the same."""
+
+import msgspec
+import pytest
+import torch
+from support.tiny_model import NUMERICS, make_model, toolchain_for
+
+from gsum.engine.llm import kept, prefixes
+from gsum.engine.llm.decode import Decoder
+from gsum.engine.llm.kept import circumstances
+from gsum.engine.llm.load import load
+from gsum.engine.llm.prefixes import PrefixFiles
+from gsum.engine.llm.schemes import SCHEMES
+from gsum.engine.llm.wire import Hello
+from gsum.rules.config import Dtype, NumericsSection
+from gsum.rules.requests import Message, Request, Role
+
+ASKED = Request(
+    (Message(Role.SYSTEM, "You copy facts."), Message(Role.USER, "[1] hello harbour")), 1, None, 24, 500, "t", "p"
+)
+OTHER = msgspec.structs.replace(ASKED, messages=(Message(Role.SYSTEM, "Another."), ASKED.messages[1]))
+SCHEME_NAMES = ("single-2", "ragged-1", "ragged-2", "fixed-1")
+
+
+@pytest.fixture(scope="module", params=[Dtype.FLOAT32, Dtype.BFLOAT16], ids=lambda dtype: dtype.value)
+def loaded(request, tmp_path_factory):
+    folder = make_model(tmp_path_factory.mktemp("tiny") / "m")
+    return load("tiny", toolchain_for(folder, dtype=request.param), folder, folder)
+
+
+def decoder(loaded, cache, scheme="ragged-1", told="here"):
+    return Decoder(loaded, SCHEMES[scheme], PrefixFiles(cache, told))
+
+
+def logits_of(made, request, monkeypatch):
+    """Generate; return what was generated and the logits of every pass but those over the prefix."""
+    seen = []
+    with monkeypatch.context() as patch:
+        choose = made._choose
+        patch.setattr(made, "_choose", lambda row, grammar: (seen.append(row.clone()), choose(row, grammar))[1])
+        return made.generate(request), seen
+
+
+@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+def test_a_prefix_read_gives_the_logits_of_one_computed(loaded, tmp_path, monkeypatch, scheme):
+    first, computed = logits_of(decoder(loaded, tmp_path, scheme), ASKED, monkeypatch)
+    second, read = logits_of(decoder(loaded, tmp_path, scheme), ASKED, monkeypatch)
+    assert len(computed) == len(read) == 24
+    assert all(map(torch.equal, computed, read))
+    assert (first.reused, first.prefilled) == (0, first.prompt_tokens)
+    assert second.reused > 0
+    assert second.reused + second.prefilled == second.prompt_tokens
+
+
+def test_what_is_damaged_or_cut_short_is_computed_again(loaded, tmp_path):
+    right = decoder(loaded, tmp_path).generate(ASKED)
+    [file] = (tmp_path / prefixes.FOLDER).iterdir()
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], b"", whole[:40], whole[:-5] + b"\0" + whole[-4:], b"\0" * len(whole), whole + b"\0"):
+        file.write_bytes(damaged)
+        done = decoder(loaded, tmp_path).generate(ASKED)
+        assert (done.reused, done.token_ids) == (0, right.token_ids)
+        assert file.read_bytes() == whole
+
+
+def test_other_tokens_or_circumstances_find_nothing(loaded, tmp_path):
+    decoder(loaded, tmp_path).generate(ASKED)
+    assert decoder(loaded, tmp_path).generate(OTHER).reused == 0
+    assert decoder(loaded, tmp_path, told="elsewhere").generate(ASKED).reused == 0
+    assert decoder(loaded, tmp_path).generate(ASKED).reused > 0
+
+
+def test_only_the_latest_used_files_stay(loaded, tmp_path, monkeypatch):
+    monkeypatch.setattr(prefixes, "_MOST", 2)
+    decoder(loaded, tmp_path).generate(ASKED)
+    decoder(loaded, tmp_path).generate(OTHER)
+    decoder(loaded, tmp_path).generate(ASKED)
+    decoder(loaded, tmp_path, told="elsewhere").generate(ASKED)
+    assert len(list((tmp_path / prefixes.FOLDER).iterdir())) == 2
+    assert decoder(loaded, tmp_path).generate(ASKED).reused > 0
+    assert decoder(loaded, tmp_path).generate(OTHER).reused == 0
+
+
+def test_a_cache_that_can_not_be_written_costs_a_pass(loaded, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = [decoder(loaded, tmp_path / "file").generate(ASKED) for _ in range(2)]
+    assert [one.reused for one in done] == [0, 0]
+    assert done[0].token_ids == done[1].token_ids
+
+
+def test_all_that_decides_a_bit_is_among_the_circumstances(tmp_path, monkeypatch):
+    folder = make_model(tmp_path / "m")
+    toolchain = toolchain_for(folder)
+    hello = Hello("tiny", toolchain, NUMERICS, str(folder), "")
+    ragged = SCHEMES["ragged-1"]
+    told = [circumstances(hello, ragged, {"threads": "1"}), circumstances(hello, ragged, {"threads": "2"})]
+    told.append(circumstances(hello, SCHEMES["ragged-2"], {"threads": "1"}))
+    for changed in (
+        msgspec.structs.replace(hello, numerics=NumericsSection("ragged-1", 2)),
+        msgspec.structs.replace(hello, toolchain=toolchain_for(folder, dtype=Dtype.BFLOAT16)),
+        msgspec.structs.replace(hello, toolchain=msgspec.structs.replace(toolchain, files={"a": "b"})),
+    ):
+        told.append(circumstances(changed, ragged, {"threads": "1"}))
+    for name, value in (("processor", "another"), ("code_digest", "c"), ("library_versions", {"torch": "0"})):
+        with monkeypatch.context() as patch:
+            patch.setattr(kept, name, lambda value=value: value)
+            told.append(circumstances(hello, ragged, {"threads": "1"}))
+    assert len(set(told)) == len(told) == 9
+    renamed = msgspec.structs.replace(hello, name="other", cache_dir="elsewhere")
+    assert circumstances(renamed, ragged, {"threads": "1"}) == told[0]
