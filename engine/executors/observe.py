@@ -46,7 +46,7 @@ def observe_toolchain(
         files=files,
         chat_template=None if template == "none" else template,
         tied_embeddings=seen["tied_embeddings"] == "true",
-        instruction_set=seen["instruction_set"] if toolchain.device is Device.CPU else None,
+        instruction_set=seen["instruction_set"] if toolchain.device is not Device.MPS else None,
         libraries={library: _version(library, numerics) for library in (numerics.libraries or _LIBRARIES)},
         grammar_version=metadata.version(toolchain.grammar.backend) if toolchain.grammar.backend else None,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.llm.convert import converted_folder, damaged_files
-from gsum.engine.llm.isa import has_instruction_set
+from gsum.engine.llm.isa import has_instruction_set, observed_instruction_set
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, describe, is_gguf, locate_model, verify_files
 from gsum.rules.config import Device, LocalToolchain, NumericsSection
 
@@ -87,7 +87,7 @@ def _device(name: str, toolchain: LocalToolchain, numerics: NumericsSection) -> 
             return Finding("device", True, f"cpu, up to {torch.backends.cpu.get_cpu_capability()}")
         case Device.CUDA:
             if torch.cuda.is_available():
-                return Finding("device", True, f"cuda, {torch.cuda.get_device_name()}")
+                return _cuda(name, numerics)
             built = f"torch {torch.__version__} is " + ("built for CUDA" if torch.version.cuda else "a CPU build")
             hint = "install a driver and the CUDA build of torch (README, GPU), or use a toolchain for the CPU"
             return Finding("device", False, f"cuda is not available: {built}", hint)
@@ -95,6 +95,17 @@ def _device(name: str, toolchain: LocalToolchain, numerics: NumericsSection) -> 
             ok = torch.backends.mps.is_available()
             hint = f"`{name}` needs macOS on Apple silicon; use a toolchain for the CPU"
             return Finding("device", ok, "mps" if ok else "mps is not available", None if ok else hint)
+
+
+def _cuda(name: str, numerics: NumericsSection) -> Finding:
+    import torch  # noqa: PLC0415
+
+    wanted, seen = numerics.instruction_set, observed_instruction_set(None, "cuda")
+    shown = f"cuda, {torch.cuda.get_device_name()}, {seen}"
+    if wanted is None or wanted == seen:
+        return Finding("device", True, shown)
+    hint = f"use another toolchain, or declare what is found (new keys): gsum toolchain pin {name}"
+    return Finding("device", False, f"{shown}, declared {wanted}", hint)
 
 
 def _conversion(toolchain: LocalToolchain, cache_dir: Path) -> Finding:

@@ -1,6 +1,7 @@
 """The instruction sets that a numerics profile can name: how libraries are held to one, and whether it is there.
 
-A wider machine is held to the declared set, so that its products are those of every machine that has it.
+A wider processor is held to the declared set, so that its products are those of every machine that has it. A CUDA
+device can't be held to another one: its set is its compute capability, `sm_90`, and only what is declared is compared.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ VARIABLES = {
 """What torch's libraries read at their start."""
 
 
-def observed_instruction_set(declared: str | None) -> str:
-    """Return what torch uses in this process: the declared set if the processor has it, else torch's own name."""
+def observed_instruction_set(declared: str | None, device: str = "cpu") -> str:
+    """Return what torch uses in this process: on CUDA the device's capability; elsewhere the declared set if the
+    processor has it, else torch's own name.
+    """
     import torch  # noqa: PLC0415
 
+    if device == "cuda":
+        major, minor = torch.cuda.get_device_capability()
+        return f"sm_{major}{minor}"
     seen = str(torch.backends.cpu.get_cpu_capability())
     if declared == AVX512_BF16 and seen == "AVX512" and torch.cpu._is_avx512_bf16_supported():
         return AVX512_BF16

@@ -10,10 +10,11 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from gsum.engine.llm.sources import ToolchainError
+from gsum.rules.config import Device
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """What a toolchain is on this machine. `instruction_set` is null off the CPU, the grammar version without one."""
+    """What a toolchain is on this machine. `instruction_set` is null on MPS, the grammar version without one."""
 
     files: dict[str, str]
     chat_template: str | None
@@ -34,8 +35,8 @@ class Change(msgspec.Struct, frozen=True):
 def pin_text(text: str, name: str, observed: Observed) -> tuple[str, list[Change]]:
     """Return BUILD.toml's text with `[toolchain.NAME]` and its numerics as observed, and what changed.
 
-    Only values that are declared or always stand in the tables are touched: a numerics profile without an
-    instruction set gets none.
+    Only values that are declared or always stand in the tables are touched: a numerics profile of the CPU without an
+    instruction set gets none. One of CUDA gets it, since no two kinds of device promise the same bits.
 
     Raises:
         ToolchainError: if the text declares no such local toolchain.
@@ -59,7 +60,8 @@ def pin_text(text: str, name: str, observed: Observed) -> tuple[str, list[Change
     if observed.grammar_version is not None:
         _set(toolchain["grammar"], "version", observed.grammar_version, f"{place}.grammar", changes)
     profile = f"numerics.{toolchain['numerics']}"
-    if observed.instruction_set is not None and "instruction_set" in numerics:
+    cuda = toolchain.get("device") == Device.CUDA.value
+    if observed.instruction_set is not None and (cuda or "instruction_set" in numerics):
         _set(numerics, "instruction_set", observed.instruction_set, profile, changes)
     if "libraries" not in numerics:
         numerics["libraries"] = tomlkit.inline_table()

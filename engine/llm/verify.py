@@ -46,7 +46,7 @@ def observe_model(loaded: LoadedModel, numerics: NumericsSection | None = None) 
         "tied_embeddings": str(is_tied(loaded.model)).lower(),
         "chat_template": hashlib.sha256(template.encode()).hexdigest() if isinstance(template, str) else "none",
         "threads": str(torch.get_num_threads()),
-        "instruction_set": observed_instruction_set(numerics.instruction_set if numerics else None),
+        "instruction_set": observed_instruction_set(numerics.instruction_set if numerics else None, loaded.device),
     }
 
 

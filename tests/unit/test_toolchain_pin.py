@@ -1,7 +1,9 @@
 """Pinning writes what was observed into BUILD.toml and keeps everything else byte for byte."""
 
+import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gsum.engine.llm.pin import Change, Observed, pin_text
@@ -48,6 +50,22 @@ def test_only_what_differs_is_replaced_and_comments_stay():
         Change("numerics.n-1.libraries.torch", "1.0", "2.0"),
         Change("numerics.n-1.libraries.tokenizers", None, "3.0"),
     ]
+
+
+def test_a_cuda_profile_gets_the_capability_of_the_device_and_another_device_replaces_it():
+    build = BUILD.replace('instruction_set = "AVX2"\n', "").replace('"local"', '"local"\ndevice = "cuda"')
+    seen = msgspec.structs.replace(SEEN, instruction_set="sm_90")
+    once, changes = pin_text(build, "tiny", seen)
+    assert Change("numerics.n-1.instruction_set", None, "sm_90") in changes
+    assert tomllib.loads(once)["numerics"]["n-1"]["instruction_set"] == "sm_90"
+    assert "instruction_set" not in tomllib.loads(once)["numerics"]["n-2"]
+    other = msgspec.structs.replace(seen, instruction_set="sm_80")
+    assert pin_text(once, "tiny", other)[1] == [Change("numerics.n-1.instruction_set", "sm_90", "sm_80")]
+
+
+def test_a_cpu_profile_without_an_instruction_set_gets_none():
+    build = BUILD.replace('instruction_set = "AVX2"\n', "")
+    assert "instruction_set" not in pin_text(build, "tiny", SEEN)[0]
 
 
 def test_pinning_twice_changes_nothing():
