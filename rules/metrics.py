@@ -64,7 +64,11 @@ def count(result: Result, gold: Gold, schema: SchemaSection) -> Counts:
 
 
 def reference_is_valid(record: Evidence | None, documents: Mapping[str, GoldDocument]) -> bool:
-    """Whether a reference resolves to an interval of an eligible document at its active version and exact text."""
+    """Whether a reference resolves to an interval of an eligible document at its active version and exact text.
+
+    No text is at hand here, so of the quote only the length is checked: its characters were cut from the text when the
+    record was made, and `rules.evidence` compares them with it whenever a claim is shown.
+    """
     document = None if record is None else documents.get(record.doc_id)
     if record is None or document is None:
         return False

@@ -1,6 +1,7 @@
 """Loads tokenizer and model from safetensors, strictly: no missing or unexpected tensor, ties as declared.
 
-Only declared files are visible to the libraries: they are linked into an empty folder first. Knows no requests.
+Only declared files are visible to the libraries: they are linked into an empty folder first. Knows no requests. That a
+tokenizer is this model's own, and not another's of as many tokens, nothing here can see: the declared digests say it.
 """
 
 from __future__ import annotations
