@@ -21,6 +21,7 @@ from gsum.rules.config import SchemaSection, Workspace
 from gsum.rules.gold import Gold, decode_gold
 from gsum.rules.loader import load_workspace
 from gsum.rules.metrics import Fact, fact_of, gold_facts
+from gsum.rules.snapshot import Scope
 from gsum.store.api import Store
 from gsum.store.digests import Digest, Key
 from gsum.store.errors import ExitCode, GsumError
@@ -100,6 +101,7 @@ def compare_runs(a: Path, b: Path) -> Comparison:
     with open_store(one.store, read_only=True) as one_store, open_store(other.store, read_only=True) as other_store:
         workspaces = _workspace(one), _workspace(other)
         for one_stage, other_stage in zip(one.stages, other.stages, strict=True):
+            _require_same_texts(one_stage.stage, _read(one_stage, one_store), _read(other_stage, other_store))
             views = (
                 dict(_outcomes(one, one_stage, one_store, workspaces[0])),
                 dict(_outcomes(other, other_stage, other_store, workspaces[1])),
@@ -159,6 +161,34 @@ def _require_same(one: Run, other: Run) -> None:
     for name in ("dossiers", "mutated", "principal", "edits"):
         if getattr(a, name) != getattr(b, name):
             raise _not_paired(name)
+
+
+class _Preimage(msgspec.Struct, frozen=True):
+    """What of an action's preimage says which text it read."""
+
+    source: Scope | None
+
+
+_PREIMAGES = msgspec.json.Decoder(_Preimage)
+
+_Read = dict[str, tuple[str, str | None, Digest | None]]
+"""By leaf: its document, version and text; of one that may not be read, neither."""
+
+
+def _read(stage: StageRecord, store: Store) -> _Read:
+    """Return what the leaves of a stage read, as their keys say it: facts can be equal where texts are not."""
+    found = {}
+    for node in stage.incremental.nodes:
+        source = _PREIMAGES.decode(store.get_record(Key(node.key)).data).source
+        if source is not None:
+            found[node.label] = (source.id, source.version, source.text)
+    return found
+
+
+def _require_same_texts(stage: str, one: _Read, other: _Read) -> None:
+    for label in sorted({*one, *other}):
+        if one.get(label) != other.get(label):
+            raise _not_paired(f"what `{label}` read in stage `{stage}`")
 
 
 def _not_paired(what: str) -> RunError:

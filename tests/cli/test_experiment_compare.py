@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import json
 import math
 import re
@@ -101,6 +102,33 @@ def test_runs_over_other_dossiers_or_gold_are_not_paired(runs, tmp_path):
     refused = runs.experiment("compare", "fake", str(tmp_path / "gold"))
     assert refused.code == 2
     assert "the gold of S-011" in refused.err
+
+
+def test_runs_over_other_texts_are_not_paired_though_the_facts_are_the_same(runs, tmp_path):
+    other = Corpus(tmp_path / "w", ["S-010", "S-011"])
+    text = other.root / "corpus/dossiers/S-011/documents/D-11-03.v1.txt"
+    text.write_text(text.read_text() + "The window was left open.\n")
+    file = other.root / "corpus/labels/S-011.json"
+    labels = json.loads(file.read_bytes())
+    (labelled,) = [document for document in labels["documents"] if document["document"] == "D-11-03"]
+    labelled["versions"][0]["text_sha256"] = hashlib.sha256(text.read_bytes()).hexdigest()
+    file.write_text(json.dumps(labels))
+    assert other.experiment("run", "mutations", "--out", str(tmp_path / "text")).code == 0
+    refused = runs.experiment("compare", "fake", str(tmp_path / "text"))
+    assert refused.code == 2
+    assert "they differ in  what `//dossier:S-011/leaf-03` read in stage `initial`" in refused.err
+
+
+def test_two_prompts_are_compared_over_the_same_texts(runs, tmp_path):
+    other = Corpus(tmp_path / "w", ["S-010", "S-011"], *FEWER)
+    build = other.root / "BUILD.toml"
+    build.write_text(build.read_text().replace('reduce_prompt = "reduce-v1"', 'reduce_prompt = "reduce-v2"'))
+    assert other.experiment("run", "mutations", "--out", str(tmp_path / "prompt")).code == 0
+    found = document(runs, "fake", str(tmp_path / "prompt"))
+    assert found["a"]["toolchain_key"] == found["b"]["toolchain_key"]
+    assert found["a"]["workspace"] != found["b"]["workspace"]
+    recalled = [test for test in found["tests"] if test["measure"] == "gold fact recalled"]
+    assert [(test["only_a"] > 0, test["only_b"]) for test in recalled] == [(True, 0)] * 4
 
 
 def test_an_unfinished_run_is_not_compared(runs, tmp_path):
