@@ -42,7 +42,8 @@ def command(folder: Path | None, schema: bool) -> int:
     mutations, exercise = load_runs(out)
     sample = None if mutations is None else _sample(config, mutations)
     encoded = None if sample is None else encode_record(sample)
-    report = make_report(mutations, exercise, None if encoded is None else blob_digest(encoded))
+    digest = None if encoded is None else blob_digest(encoded)
+    report = make_report(mutations, exercise, digest, 0 if sample is None else sample.claims)
     if encoded is not None:
         write_whole(out / SAMPLE, encoded)
     write_whole(out / REPORT, encode_record(report))
@@ -90,6 +91,8 @@ def _print(config: Config, report: Report, out: Path, sample: Sample | None) -> 
         emit(config, line)
     equal = f"{report.equal_pairs} of {report.pairs} pairs equal"
     emit(config, f"{equal}, {report.equal_token_pairs} with equal token ids; {report.generations:,} model calls")
+    for scenario in report.not_run:
+        emit(config, f"{scenario}: not run, and in none of these figures")
     emit(config, f"written: {out / PAGE}, {REPORT}")
     if sample is not None:
-        emit(config, f"set aside for a reader, {sample.status}: {out / SAMPLE}")
+        emit(config, f"set aside for a reader, {sample.status}, {report.unread} claims unread: {out / SAMPLE}")

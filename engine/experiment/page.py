@@ -35,9 +35,10 @@ def render(report: Report, sample: Sample | None) -> str:
         parts += [_mutations(report.mutations), _quality(report.mutations), _stages(report.mutations, "Stages")]
     if report.exercise is not None:
         parts.append(_exercise(report.exercise))
+    parts += [_not_run(scenario) for scenario in report.not_run]
     parts.append(_comparison(report))
     if sample is not None:
-        parts.append(_sample(sample, report.sample or ""))
+        parts.append(_sample(sample, report.sample or "", report.unread))
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -168,6 +169,13 @@ def _exercise(section: Section) -> str:
     return f"{text}\n<p>The main evaluation's records: {words[section.main_unchanged]}.</p>"
 
 
+def _not_run(scenario: str) -> str:
+    return (
+        f"<h2>{escape(scenario.capitalize())}</h2>\n<p><b>Not run</b>: no figure of ours on this page counts it. "
+        f"<code>gsum experiment run {escape(scenario)}</code> runs it.</p>"
+    )
+
+
 def _comparison(report: Report) -> str:
     sections = [part for part in (report.mutations, report.exercise) if part is not None]
     differences = [
@@ -178,7 +186,7 @@ def _comparison(report: Report) -> str:
     rows: list[Row] = [
         (
             "pairs with equal keys, statuses and claims",
-            f"{reference.PAIRS} of {reference.PAIRS}",
+            f"{reference.PAIRS} of {reference.PAIRS}, mutations and exercise",
             f"{report.equal_pairs} of {report.pairs}",
         ),
         ("pairs with equal token ids", None, f"{report.equal_token_pairs} of {report.pairs}"),
@@ -194,12 +202,12 @@ def _comparison(report: Report) -> str:
     )
 
 
-def _sample(sample: Sample, digest: str) -> str:
+def _sample(sample: Sample, digest: str, unread: int) -> str:
     items = "\n".join(_item(item) for item in sample.items)
     return (
         f"<h2>Set aside for a reader: {escape(sample.dossier)}</h2>\n<p><b class=pending>{sample.status}</b> Nobody "
-        f"has read these claims for this report. Sample {escape(digest[:16])}; all root claims of every stage, each "
-        f"under the snapshot of its stage.</p>\n{items}"
+        f"has read these {unread} claims for this report. Sample {escape(digest[:16])}; all root claims of every "
+        f"stage, each under the snapshot of its stage.</p>\n{items}"
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from gsum.engine.experiment import reference
 from gsum.engine.experiment.loading import Run
 from gsum.engine.experiment.records import Counters, RunDeclaration, Side, SideTimes, StageRecord, StageTimes
+from gsum.engine.experiment.setup import Scenario
 from gsum.rules.audit import Audit, Total, total
 from gsum.store.records import How
 from gsum.store.version import VERSION
@@ -112,11 +113,16 @@ class Report(msgspec.Struct, frozen=True):
     reference: reference.Figures
     sample: str | None
     """The digest of the sample that is set aside for a reader; it is PENDING here."""
+    unread: int = 0
+    """The claims of that sample: nobody has read them for this report."""
+    not_run: tuple[str, ...] = ()
+    """The scenarios that were not run: no figure here counts them, and those of the reference do."""
     schema: int = REPORT_SCHEMA
 
 
-def make_report(mutations: Run | None, exercise: Run | None, sample: str | None) -> Report:
-    """Return the report of finished runs."""
+def make_report(mutations: Run | None, exercise: Run | None, sample: str | None, unread: int) -> Report:
+    """Return the report of finished runs. `sample` is the digest of the sample, `unread` counts its claims."""
+    runs = {Scenario.MUTATIONS: mutations, Scenario.EXERCISE: exercise}
     parts = [None if run is None else _section(run) for run in (mutations, exercise)]
     sections = [part for part in parts if part is not None]
     calls = [counters.model_calls for part in sections for counters in (part.initial, *part.counters.values())]
@@ -130,6 +136,8 @@ def make_report(mutations: Run | None, exercise: Run | None, sample: str | None)
         equal_token_pairs=sum(part.compared.equal_tokens for part in sections),
         reference=reference.figures(),
         sample=sample,
+        unread=unread,
+        not_run=tuple(scenario.value for scenario, run in runs.items() if run is None),
     )
 
 

@@ -74,6 +74,11 @@ class Sample(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     items: tuple[SampleItem, ...]
     schema: Literal[1] = SAMPLE_SCHEMA
 
+    @property
+    def claims(self) -> int:
+        """How many claims it shows."""
+        return sum(len(item.claims) for item in self.items)
+
 
 class Review(msgspec.Struct, frozen=True):
     """That somebody read a sample: which bytes, who (a human or an assistant), what they say, when."""

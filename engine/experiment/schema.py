@@ -12,4 +12,5 @@ from gsum.engine.experiment.report import REPORT_SCHEMA, Report
 def report_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of report.json, titled with its version."""
     title = f"report of the reference experiment, version {REPORT_SCHEMA}"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **msgspec.json.schema(Report)}
+    plain = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(Report)))  # defaults are written as in JSON
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **plain}

@@ -142,9 +142,10 @@ def test_the_workspace_itself_is_not_touched(finished):
     assert now == finished.before
 
 
-def test_an_independent_control_agrees_with_the_report(finished):
-    found = control(finished.root / "out/mutations")
-    report = finished.report["mutations"]
+@pytest.mark.parametrize("scenario", ["mutations", "exercise"])
+def test_an_independent_control_agrees_with_the_report(finished, scenario):
+    found = control(finished.root / "out" / scenario)
+    report = finished.report[scenario]
     assert found["incremental"] == [stage["incremental"] for stage in report["stages"]]
     assert found["full"] == [stage["full"] for stage in report["stages"][1:]]
     marks = [mark for stage in found["pairs"] for nodes in stage.values() for mark in nodes]
@@ -152,12 +153,14 @@ def test_an_independent_control_agrees_with_the_report(finished):
     assert sum(len(stage) for stage in found["pairs"]) == report["compared"]["pairs"] == report["compared"]["equal"]
     assert all(equal and tokens for equal, tokens in marks)
     mutated = [part for part in found["quality"] if part[0] > 0]
-    totals = {g["system"]: g["total"] for g in report["groups"] if g["group"] == "mutations-test"}
+    later = {"mutations": "mutations-test", "exercise": "exercise"}[scenario]
+    totals = {g["system"]: g["total"] for g in report["groups"] if g["group"] == later}
     for place, system in enumerate(("incremental", "full")):
         counts = sum((part[1] for part in mutated[place::2]), Counter())
         statuses = sum((part[2] for part in mutated[place::2]), Counter())
         assert {name: totals[system]["counts"][name] for name in counts} == counts
         assert totals[system]["statuses"] == statuses
+    assert len(mutated) == 2 * report["compared"]["pairs"] // len(report["declaration"]["mutated"])
     first = sum((Counter(g["total"]["counts"]) for g in report["groups"] if g["system"] == "model"), Counter())
     assert {name: first[name] for name in found["quality"][0][1]} == found["quality"][0][1]
 
@@ -207,6 +210,23 @@ def test_the_page_needs_nothing_but_itself(finished):
 def test_the_report_on_disk_is_the_one_printed(finished):
     assert json.loads((finished.root / "out/report.json").read_bytes()) == finished.report
     assert finished.report["schema"] == 1
+
+
+def test_all_claims_of_the_sample_are_counted_as_unread(finished):
+    sample = json.loads((finished.root / "out/sample.json").read_bytes())
+    assert finished.report["unread"] == sum(len(item["claims"]) for item in sample["items"]) == 16
+    assert "Nobody has read these 16 claims" in (finished.root / "out/report.html").read_text()
+
+
+def test_a_scenario_that_was_not_run_is_named_and_one_that_was_is_not(finished, tmp_path):
+    assert finished.report["not_run"] == []
+    shutil.copytree(finished.root / "out/mutations", tmp_path / "out/mutations")
+    reported = finished.experiment("report", str(tmp_path / "out"), "--json").document["report"]
+    assert (reported["exercise"], reported["not_run"], reported["pairs"]) == (None, ["exercise"], 3 * N)
+    page = (tmp_path / "out/report.html").read_text()
+    assert "<h2>Exercise</h2>\n<p><b>Not run</b>" in page
+    assert "Not run" not in (finished.root / "out/report.html").read_text()
+    assert "exercise: not run" in finished.experiment("report", str(tmp_path / "out")).out
 
 
 def test_the_sample_holds_all_root_claims_under_their_snapshots(finished):
