@@ -64,7 +64,9 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Generated(msgspec.Struct, frozen=True):
-    """A generation and how it was made. Tokens: prompt = prefilled + reused; new = forced + sampled.
+    """A generation and how it was made. Tokens: new = forced + sampled; prompt = prefilled + reused.
+
+    An answer that its grammar forces as a whole needs no model: nothing is prefilled.
 
     An executor that does not know a count says 0.
     """

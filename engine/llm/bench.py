@@ -16,6 +16,8 @@ from gsum.engine.llm.tokenize import TemplateError
 from gsum.engine.llm.verify import settings
 from gsum.engine.llm.wire import Answer, Ask, Drop, Refused
 
+_CLEAN_PASSES = 256
+"""So many passes after memory ran out, one more request at a time is tried."""
 _MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
 
 Said = tuple[int, Answer | Refused]
@@ -36,6 +38,9 @@ class Bench:
         self._served = served
         self.decoder = Decoder(served.loaded, served.scheme, served.prefixes)
         self._limit = served.scheme.width
+        self._clean = 0
+        self._begun: str | None = None
+        """The request that the decoder is just taking on."""
         self._orders: dict[str, _Order] = {}
         self._waiting: dict[int, deque[str]] = {}
         self._said: list[Said] = []
@@ -73,6 +78,7 @@ class Bench:
                 self._begin(key)
             for key, done in self.decoder.step():
                 self._say(key, _answer(self._served, self._orders[key].ask, done))
+            self._widen()
         except (MemoryError, RuntimeError) as error:
             if not is_memory(error):
                 raise
@@ -93,6 +99,7 @@ class Bench:
 
     def _begin(self, key: str) -> None:
         ask = self._orders[key].ask
+        self._begun = key
         try:
             self.decoder.add(key, ask.request, ask.draft)
         except OverBudget as error:
@@ -101,10 +108,21 @@ class Bench:
             self._say(key, _grammar_failed(ask.key, error))
         except TemplateError as error:
             self._say(key, Refused("error", "the prompt could not be rendered", {"reason": str(error)}, None, ask.key))
+        self._begun = None
+
+    def _widen(self) -> None:
+        """After many passes in which memory did not run out, allow one more request at a time."""
+        self._clean += 1
+        if self._clean >= _CLEAN_PASSES:
+            self._clean = 0
+            self._limit = min(self._served.scheme.width, self._limit + 1)
 
     def _out_of_memory(self) -> None:
         """Begin again with half as many at a time; a request that does not fit by itself fails."""
+        begun, self._begun, self._clean = self._begun, None, 0
         at_work = self.decoder.keys
+        if begun is not None and begun not in at_work:
+            at_work.append(begun)
         self.decoder.give_back_memory()
         if len(at_work) > 1:
             self._limit = max(1, len(at_work) // 2)

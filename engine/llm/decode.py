@@ -88,6 +88,7 @@ class Decoder:
         self._loaded = loaded
         self._prefixes: OrderedDict[tuple[int, ...], Slot] = OrderedDict()
         self._writing: dict[str, Writing] = {}
+        self._passes = 0
         self._ended: list[Ended] = []
 
     @property
@@ -130,14 +131,15 @@ class Decoder:
         grammar = self._grammar(request)
         known = list(itertools.takewhile(lambda token: 0 <= token < self._loaded.vocab_size, draft))
         hoped = Draft(known) if known and self.scheme.drafts else None
-        writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest))
+        writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest), fed=self._passes)
         self._writing[key] = writing
         writing.settle()
         self._end_if_done(writing)
         writing.seconds = time.monotonic() - began
 
     def drop(self, key: str) -> None:
-        """Give up a request, if it is at work."""
+        """Give up a request, if it is at work or has ended since the last `step`."""
+        self._ended = [ended for ended in self._ended if ended[0] != key]
         writing = self._writing.pop(key, None)
         if writing is not None and writing.slot is not None:
             self._ragged.release(writing.slot)
@@ -171,15 +173,20 @@ class Decoder:
             writing.seconds += time.monotonic() - began
 
     def _gathered(self) -> list[tuple[Writing, Slot, list[list[int]]]]:
-        """Return what the next pass feeds: of each request the piece of its chunk that fits, and what was foretold."""
+        """Return what the next pass feeds: of each request the piece of its chunk that fits, and what was foretold.
+
+        What was left out of a pass comes first in the next: no piece waits for others to end.
+        """
         taken: list[tuple[Writing, Slot, list[list[int]]]] = []
         most = self.scheme.rows or _PASS_ROWS
         left = most
-        for writing in self._writing.values():
+        self._passes += 1
+        for writing in sorted(self._writing.values(), key=lambda one: one.fed):
             piece = writing.pending[: self.scheme.rows or None]
             if taken and len(piece) > left:
                 continue
             taken.append((writing, writing.slot or self._open(writing), [piece]))
+            writing.fed = self._passes
             left -= len(piece)
         for writing, _, chunks in taken:
             if left > 0:
@@ -223,7 +230,7 @@ class Decoder:
             stop=stop,
             seconds=writing.seconds,
             prompt_tokens=total,
-            prefilled=total - writing.reused,
+            prefilled=total - writing.reused if writing.slot is not None else 0,
             reused=writing.reused,
             forced=writing.forced,
             sampled=writing.sampled,

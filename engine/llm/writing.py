@@ -22,7 +22,10 @@ _REACH = 64
 
 
 class Writing(msgspec.Struct, eq=False):
-    """A request at work. `pending` is fed next; `ids` is what has been generated; `drafted` of them were foretold."""
+    """A request at work. `pending` is fed next; `ids` is what has been generated; `drafted` of them were foretold.
+
+    `fed`: the pass that it was last part of, or that ran before it came.
+    """
 
     key: str
     request: Request
@@ -40,6 +43,7 @@ class Writing(msgspec.Struct, eq=False):
     drafted: int = 0
     seconds: float = 0.0
     reach: int = _REACH
+    fed: int = 0
 
     def choose(self, token: int) -> None:
         """Take a chosen token, and follow it as far as the grammar forces.

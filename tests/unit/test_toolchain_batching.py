@@ -199,6 +199,31 @@ def test_passes_of_the_fixed_scheme_all_have_one_shape(loaded):
     assert shapes == {(1, 32, 64), (1, 8, 32)}
 
 
+@pytest.mark.parametrize(("scheme", "text"), [("fixed-1", 9), ("ragged-1", 36)])
+def test_pieces_that_fill_a_pass_leave_the_others_to_share_theirs(loaded, scheme, text):
+    """Eight prompts whose rest is more than a pass may have beside another row, thirty tokens each."""
+    words = " ".join(f"Product P-{i} site: Lyon {i}." for i in range(text * 4))
+    wanted = {
+        str(n): Request(
+            (Message(Role.SYSTEM, SYSTEMS[0]), Message(Role.USER, f"{n} {words}")), 1, None, 30, 4000, "t", "p"
+        )
+        for n in range(8)
+    }
+    alone = {key: Recording(loaded, SCHEMES[scheme]).generate(request) for key, request in wanted.items()}
+    rest = min(len(one.token_ids) + one.prompt_tokens for one in alone.values()) - 30
+    assert rest > {"fixed-1": 256, "ragged-1": 1024}[scheme] + len(SYSTEMS[0])
+    decoder, done, passes = Recording(loaded, SCHEMES[scheme]), {}, 0
+    for key, request in wanted.items():
+        decoder.add(key, request)
+    while decoder.keys:
+        done |= dict(decoder.step())
+        passes += 1
+    assert {key: one.token_ids for key, one in done.items()} == {key: one.token_ids for key, one in alone.items()}
+    sampled = [one.sampled for one in alone.values()]
+    pieces = sum(-(-one.prompt_tokens // (SCHEMES[scheme].rows or 4000)) for one in alone.values())
+    assert passes <= pieces + max(sampled) + 8 < sum(sampled)
+
+
 def test_a_request_dropped_between_passes_leaves_the_others_as_they_are(loaded, alone):
     decoder = Recording(loaded, RAGGED)
     for number in (4, 7, 8):

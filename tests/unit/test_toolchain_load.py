@@ -220,6 +220,7 @@ def test_a_wholly_forced_answer_costs_no_choice(loaded):
 
     done = Decoder(loaded).generate(msgspec.structs.replace(PLAIN, grammar='start: "{\\"claims\\":[]}"\n'))
     assert (done.text, done.sampled, done.stop) == ('{"claims":[]}', 0, StopReason.GRAMMAR)
+    assert (done.prefilled, done.reused) == (0, 0)  # nothing ran
 
 
 def test_a_grammar_s_answer_that_is_too_long_ends_by_length(loaded):

@@ -199,6 +199,85 @@ def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp
     assert [(one.key, one.reason) for one in said if isinstance(one, Refused)] == [("huge", "memory")]
 
 
+@pytest.fixture
+def bench(folder, tmp_path):
+    from gsum.engine.llm.bench import Bench
+    from gsum.engine.llm.serve import open_model
+    from gsum.engine.llm.wire import Hello
+
+    return Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))))
+
+
+def take(bench, letters):
+    from gsum.engine.llm.wire import Ask
+
+    for letter in letters:
+        bench.take(0, Ask(letter, ask("x", f"{letter} site: Lyon.").request))
+
+
+def all_said(bench, steps=2000):
+    said = []
+    while not bench.idle:
+        said += [message for _, message in bench.step()]
+        steps -= 1
+        assert steps > 0, "it goes on without an answer"
+    return {one.key: getattr(one, "reason", "answered") for one in said}
+
+
+def test_memory_that_runs_out_while_a_request_is_taken_on_loses_none(bench):
+    add = bench.decoder.add
+
+    def tight(key, *given):
+        if key == "0 huge" or len(bench.decoder.keys) == 2:
+            raise MemoryError
+        add(key, *given)
+
+    bench.decoder.add = tight
+    take(bench, ["a", "b", "c", "huge", "d"])
+    assert all_said(bench) == {**dict.fromkeys("abcd", "answered"), "huge": "memory"}
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_an_answer_kept_while_memory_ran_out_is_let_go_with_its_client(bench, leaves):
+    from gsum.engine.llm.wire import Drop
+
+    extend = bench.decoder._extend
+
+    def tight(writing, logits):
+        if writing.key == "0 b" and any(key == "0 a" for key, _ in bench.decoder._ended):
+            bench.decoder._extend = extend
+            raise MemoryError
+        extend(writing, logits)
+
+    bench.decoder._extend = tight
+    take(bench, "abc")
+    while bench.decoder._extend == tight:
+        assert bench.step() == []
+    assert [key for key, _ in bench.decoder._ended] == ["0 a"]
+    bench.leave(0) if leaves else bench.take(0, Drop("a"))
+    take(bench, "d")
+    others = {} if leaves else {"a": "cancelled", "b": "answered", "c": "answered"}
+    assert all_said(bench) == {**others, "d": "answered"}
+
+
+def test_after_many_passes_without_trouble_more_are_taken_at_a_time_again(bench, monkeypatch):
+    from gsum.engine.llm import bench as benches
+
+    monkeypatch.setattr(benches, "_CLEAN_PASSES", 2)
+    step, at_work = bench.decoder.step, []
+
+    def once():
+        at_work.append(len(bench.decoder.keys))
+        if len(at_work) == 1:
+            raise MemoryError
+        return step()
+
+    bench.decoder.step = once
+    take(bench, "abcdefgh")
+    all_said(bench)
+    assert at_work[:6] == [8, 4, 4, 5, 5, 6]
+
+
 def test_a_client_with_little_to_ask_has_its_turn_beside_one_with_much(folder, tmp_path):
     from gsum.engine.llm.bench import Bench
     from gsum.engine.llm.serve import open_model
