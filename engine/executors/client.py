@@ -121,9 +121,11 @@ class LineExecutor:
     def wait(self, timeout: float | None) -> list[Outcome]:
         """Return outcomes as soon as there is one, with those that come in the same few milliseconds.
 
-        An empty list at the timeout or when nothing is pending.
+        An empty list at the timeout or when nothing is pending; then, too, it looks once what the program has to say.
         """
         began = time.monotonic()
+        if self._child is not None and not (self._queue or self._wanted()):
+            self._step(self._child, began)  # it died, or has given up what was dropped
         until = None if timeout is None else began + timeout
         gathered = began + _GATHER_SECONDS
         while self._queue or self._wanted():
@@ -168,6 +170,8 @@ class LineExecutor:
 
     def _advance(self) -> None:
         """Start the program and hand it requests, as far as that goes without waiting."""
+        if self._queue and self._child is not None and self._greeted and not self._wanted():
+            self._step(self._child, time.monotonic())  # it may have died meanwhile
         lines: list[bytes] = []
         while self._queue and len(self._flying) < self.width:
             if self._refusal is not None:
@@ -277,14 +281,17 @@ class LineExecutor:
         facts = {"ended": how, **_stderr_fact(child)}
         hint = "the system may have run out of memory" if "SIGKILL" in how else None
         self._child = None
-        self._count_crash(FailureReason.CRASH, facts)
+        if self._flying or not self._greeted:
+            self._stumble()
+        self._count_end(FailureReason.CRASH, facts)
         self._fail(FailureReason.CRASH, f"{self._dialect.name} ended without an answer", facts, hint)
 
     def _broken(self, child: Channel, what: str) -> None:
         child.kill()
         self._child = None
         facts = {"answer": what, **_stderr_fact(child)}
-        self._count_crash(FailureReason.PROTOCOL, facts)
+        self._stumble()
+        self._count_end(FailureReason.PROTOCOL, facts)
         self._fail(FailureReason.PROTOCOL, f"{self._dialect.name} broke the protocol", facts)
 
     def _timed_out(self, child: Channel) -> None:
@@ -331,8 +338,7 @@ class LineExecutor:
             self._pace.stumbled()
         self.width = max(1, self.width // 2) if self._pace is None else 1
 
-    def _count_crash(self, reason: FailureReason, facts: dict[str, str]) -> None:
-        self._stumble()
+    def _count_end(self, reason: FailureReason, facts: dict[str, str]) -> None:
         self._crashes += 1
         if self._crashes >= MAX_CRASHES:
             message = f"{self._dialect.name} ended {self._crashes} times in a row without an answer"

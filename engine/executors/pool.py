@@ -148,11 +148,11 @@ class PoolExecutor:
         return final
 
     def _listen(self, seconds: float) -> None:
-        """Wait until a worker has something to say."""
+        """Wait until a worker that was asked has something to say."""
         with selectors.DefaultSelector() as selector:
             for executor in self._executors:
                 fd = executor.fileno()
-                if fd is not None:
+                if fd is not None and executor.load:
                     selector.register(fd, selectors.EVENT_READ)
             if not selector.get_map():
                 time.sleep(min(seconds, 0.01))

@@ -1,6 +1,7 @@
 """Several workers as one executor: who gets what, when a further one starts, what the failure of one costs."""
 
 import os
+import time
 
 import pytest
 
@@ -191,6 +192,28 @@ def test_cancelling_fails_what_is_queued_and_what_is_with_the_workers():
     executor.close()
     assert first.closed
     assert second.closed
+
+
+def test_a_worker_that_was_asked_nothing_wakes_nobody():
+    class Talking(Worker):
+        """One whose connection is readable all the time."""
+
+        reading, writing = os.pipe()
+
+        def fileno(self):
+            return self.reading
+
+    idle, busy = Talking(1), Worker(1)
+    os.write(idle.writing, b".")
+    executor = pool(idle, busy, warm=(0, 1))
+    executor.submit(ask("ab"))
+    idle.answer()
+    assert len(executor.wait(0)) == 1
+    began = time.process_time()
+    assert executor.wait(0.5) == []
+    assert time.process_time() - began < 0.2
+    os.close(idle.reading)
+    os.close(idle.writing)
 
 
 # ---- places -----------------------------------------------------------------------------------------------------

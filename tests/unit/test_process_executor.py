@@ -11,6 +11,7 @@ from support import fake_model
 
 from gsum.engine.executors.client import MAX_CRASHES
 from gsum.engine.executors.make import make_executor
+from gsum.engine.executors.pool import Member, PoolExecutor
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated, Outcome
 from gsum.rules.config import CommandToolchain, GrammarSection, Strength
 from gsum.rules.requests import Message, Request, Role
@@ -173,6 +174,30 @@ def test_kill_minus_nine_from_outside_is_a_crash(rig):
     outcomes = drain(executor, 2)
     assert outcomes["a"].reason is FailureReason.CRASH
     assert isinstance(outcomes["b"], Generated)
+
+
+def test_a_program_that_died_while_idle_costs_no_request(rig):
+    executor = rig.executor()
+    for letter in "abcde":  # more often than it may crash
+        executor.submit([asked(letter)])
+        assert isinstance(drain(executor, 1)[letter], Generated)
+        os.kill(executor.pid, signal.SIGKILL)
+        assert gone(executor.pid)
+    assert len(set(rig.pids())) == 5
+
+
+def test_a_death_while_idle_is_noticed_and_keeps_no_one_awake(rig):
+    """The pool's other worker takes its time; what is left of the dead one must not turn the wait into a loop."""
+    idle, working = rig.executor(), rig.executor("--slow", "1.0")
+    pool = PoolExecutor([Member(idle, lambda: True), Member(working, lambda: True)])
+    pool.submit([asked("a"), asked("b")])
+    assert isinstance(drain(pool, 1)["a"], Generated)
+    os.kill(idle.pid, signal.SIGKILL)
+    assert gone(idle.pid)
+    began = time.process_time()
+    assert isinstance(drain(pool, 1)["b"], Generated)
+    assert time.process_time() - began < 0.3
+    assert idle.pid is None
 
 
 def test_a_program_that_dies_while_a_descendant_holds_its_pipes_is_noticed(rig, tmp_path):
