@@ -133,7 +133,7 @@ class Journal(Protocol):
         """Return the events of the last append, without reading those before."""
 
     def has_invocation(self, invocation: str) -> bool:
-        """Tell whether an invocation was recorded here."""
+        """Tell whether an invocation was recorded here to its end."""
 
     def invocations(self, limit: int) -> list[InvocationRecord]:
         """Return the newest invocations, newest first."""

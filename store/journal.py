@@ -143,7 +143,7 @@ class LocalJournal:
         return self._events(sql, invocation)
 
     def has_invocation(self, invocation: str) -> bool:
-        """Tell whether an invocation was recorded here."""
+        """Tell whether an invocation was recorded here to its end."""
         return knows_invocation(self._db, invocation)
 
     def invocations(self, limit: int) -> list[InvocationRecord]:

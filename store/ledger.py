@@ -31,8 +31,11 @@ def epoch_of(database: Database) -> str:
 
 
 def knows_invocation(database: Database, invocation: str) -> bool:
-    """Tell whether an invocation was recorded in a store."""
-    return database.one("SELECT 1 FROM invocation WHERE id = ?", (invocation,)) is not None
+    """Tell whether an invocation ended in a store: all that it kept is then there, as its end was written last.
+
+    Of one that only began, a loss of power may have taken what it kept.
+    """
+    return database.one("SELECT 1 FROM invocation WHERE id = ? AND running = 0", (invocation,)) is not None
 
 
 def put_ended(database: Database, invocation: str, record: bytes, events: Sequence[bytes]) -> None:

@@ -117,7 +117,8 @@ class MemoryStore:
         return f"memory-{id(self)}"
 
     def has_invocation(self, invocation: str) -> bool:
-        return invocation in self.records_of
+        record = self.records_of.get(invocation)
+        return record is not None and record.status is not InvocationStatus.RUNNING
 
     def put_target(self, ref: TargetRef) -> None:
         latest = self.latest(ref.label, ref.principal, ref.toolchain)
