@@ -293,6 +293,13 @@ class Source(msgspec.Struct, frozen=True):
     max_bytes: int
 
 
+Stamp = tuple[int, int, int, int]
+"""A file's modification time, change time (both in ns), size and inode."""
+
+UNSTEADY: Stamp = (0, 0, 0, 0)
+"""Of a file that was read twice and was not the same: no file's."""
+
+
 class Workspace(msgspec.Struct, frozen=True):
     """All declarations, validated and cross-checked: every name that is used is declared.
 
@@ -310,3 +317,5 @@ class Workspace(msgspec.Struct, frozen=True):
     packages: dict[str, PackageSection]
     files: tuple[str, ...] = ()
     """The files all this was read from, relative to the root."""
+    stamps: tuple[Stamp, ...] = ()
+    """Of each of `files`, what it was when it was read."""

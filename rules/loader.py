@@ -5,6 +5,7 @@ After it every name that is used is declared. It opens no document and no manife
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,7 @@ import msgspec
 
 from gsum.rules import checks, paths, visibility
 from gsum.rules.config import (
+    UNSTEADY,
     AuditPackage,
     AuditSection,
     BuildFile,
@@ -24,6 +26,7 @@ from gsum.rules.config import (
     SchemaSection,
     Source,
     SourcesSection,
+    Stamp,
     SubBuildFile,
     SummaryTreePackage,
     Visibility,
@@ -61,10 +64,11 @@ def load_workspace(root: Path) -> Workspace:
         VisibilityError: if a prompt's file stands in an audit source.
     """
     root = root.absolute()
-    text = _read_build_file(root, BUILD_FILE)
+    read = _Files(root)
+    text = read.build_file(BUILD_FILE)
     file = decode(text, BuildFile)
     main = _Unit("", text, file)
-    units = (main, *_subpackages(root, main, file.workspace.subpackages))
+    units = (main, *_subpackages(read, main, file.workspace.subpackages))
     for unit in units:
         _check_names(unit)
     sources = dict(item for unit in units for item in _sources(root, unit))
@@ -79,14 +83,16 @@ def load_workspace(root: Path) -> Workspace:
         packages={},
     )
     _check_sections(units, file)
-    prompts = dict(item for unit in units for item in _prompts(workspace, unit))
+    prompts = dict(item for unit in units for item in _prompts(read, workspace, unit))
     workspace = msgspec.structs.replace(workspace, prompts=prompts)
     made = {unit.full(name): _resolved(workspace, unit, name) for unit, name in _packages(units, audits=False)}
     workspace = msgspec.structs.replace(workspace, packages=made)
     audits = {unit.full(name): _audit(workspace, unit, name) for unit, name in _packages(units, audits=True)}
     order = [unit.full(name) for unit in units for name in unit.file.package]
     packages = {name: (made | audits)[name] for name in order}
-    return msgspec.structs.replace(workspace, packages=packages, files=_files(units))
+    files = _files(units)
+    stamps = tuple(read.stamps.get(file, UNSTEADY) for file in files)
+    return msgspec.structs.replace(workspace, packages=packages, files=files, stamps=stamps)
 
 
 def _files(units: tuple[_Unit, ...]) -> tuple[str, ...]:
@@ -101,29 +107,39 @@ def _files(units: tuple[_Unit, ...]) -> tuple[str, ...]:
     return (*(paths.join(unit.folder, BUILD_FILE) for unit in units), *dict.fromkeys(prompts))
 
 
-def _read_build_file(root: Path, file: str) -> TomlText:
-    return TomlText(file, _read_text(root, file, None))
+class _Files:
+    """Reads files of declarations, and notes in `stamps` what each was while it was open."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.stamps: dict[str, Stamp] = {}
+
+    def build_file(self, file: str) -> TomlText:
+        return TomlText(file, self.text(file, None))
+
+    def text(self, file: str, limit: int | None) -> str:
+        hint = "check that it exists, is a file and is readable"
+        try:
+            with open(self.root / file, "rb", opener=without_waiting) as stream:
+                status = os.fstat(stream.fileno())
+                data = stream.read(-1 if limit is None else limit + 1)
+        except OSError as error:
+            why = {"file": str(self.root / file), "why": error.strerror}
+            raise DeclarationError(f"`{file}` can't be read", facts=why, hint=hint) from None
+        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        self.stamps[file] = stamp if self.stamps.get(file, stamp) == stamp else UNSTEADY
+        if limit is not None and len(data) > limit:
+            raise DeclarationError(f"`{file}` is larger than {limit} bytes", facts={"file": file}, hint="shorten it")
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            facts: dict[str, object] = {"file": file, "line": line, "byte": error.start}
+            raise DeclarationError(f"`{file}` is not UTF-8", facts=facts, hint="save it as UTF-8") from None
 
 
-def _read_text(root: Path, file: str, limit: int | None) -> str:
-    hint = "check that it exists, is a file and is readable"
-    try:
-        with open(root / file, "rb", opener=without_waiting) as stream:
-            data = stream.read(-1 if limit is None else limit + 1)
-    except OSError as error:
-        why = {"file": str(root / file), "why": error.strerror}
-        raise DeclarationError(f"`{file}` can't be read", facts=why, hint=hint) from None
-    if limit is not None and len(data) > limit:
-        raise DeclarationError(f"`{file}` is larger than {limit} bytes", facts={"file": file}, hint="shorten it")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        facts: dict[str, object] = {"file": file, "line": line, "byte": error.start}
-        raise DeclarationError(f"`{file}` is not UTF-8", facts=facts, hint="save it as UTF-8") from None
-
-
-def _subpackages(root: Path, main: _Unit, folders: tuple[str, ...]) -> Iterator[_Unit]:
+def _subpackages(read: _Files, main: _Unit, folders: tuple[str, ...]) -> Iterator[_Unit]:
+    root = read.root
     top = paths.real_path(root, "")
     seen: dict[str, str] = {}
     for number, folder in enumerate(folders):
@@ -144,7 +160,7 @@ def _subpackages(root: Path, main: _Unit, folders: tuple[str, ...]) -> Iterator[
         seen[real] = folder
         if not (root / folder / BUILD_FILE).is_file():
             raise main.text.error(f"`{folder}` has no `{BUILD_FILE}`", at, hint="write one, or remove the subpackage")
-        text = _read_build_file(root, f"{folder}/{BUILD_FILE}")
+        text = read.build_file(f"{folder}/{BUILD_FILE}")
         yield _Unit(folder, text, decode(text, SubBuildFile))
 
 
@@ -207,10 +223,10 @@ def _check_sections(units: tuple[_Unit, ...], main: BuildFile) -> None:
         raise text.error(f"toolchain `{default}` is not declared", ("workspace", "default_toolchain"), hint=hint)
 
 
-def _prompts(workspace: Workspace, unit: _Unit) -> Iterator[tuple[str, Prompt]]:
+def _prompts(read: _Files, workspace: Workspace, unit: _Unit) -> Iterator[tuple[str, Prompt]]:
     for name, section in unit.file.prompt.items():
-        system = _prompt_text(workspace, unit, name, "system", section)
-        instruction = _prompt_text(workspace, unit, name, "instruction", section)
+        system = _prompt_text(read, workspace, unit, name, "system", section)
+        instruction = _prompt_text(read, workspace, unit, name, "instruction", section)
         examples = tuple(
             PromptExample(_without_last_newline(example.input), _without_last_newline(example.output))
             for example in section.examples
@@ -218,7 +234,7 @@ def _prompts(workspace: Workspace, unit: _Unit) -> Iterator[tuple[str, Prompt]]:
         yield unit.full(name), Prompt(system, instruction, examples)
 
 
-def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section: PromptSection) -> str:
+def _prompt_text(read: _Files, workspace: Workspace, unit: _Unit, name: str, key: str, section: PromptSection) -> str:
     value: str | PromptFile = getattr(section, key)
     at: TomlPath = ("prompt", name, key)
     if isinstance(value, str):
@@ -235,7 +251,7 @@ def _prompt_text(workspace: Workspace, unit: _Unit, name: str, key: str, section
         raise unit.text.error(f"the file of `{dotted(at)}` leads outside the workspace", at)
     if not Path(real).is_file():
         raise unit.text.error(f"the file of `{dotted(at)}` does not exist", at, hint=f"create `{path}`, or correct it")
-    text = _read_text(root, path, PROMPT_MAX_BYTES)
+    text = read.text(path, PROMPT_MAX_BYTES)
     if not text.strip():
         raise unit.text.error(f"the file of `{dotted(at)}` is empty", at)
     return _without_last_newline(text)

@@ -13,14 +13,15 @@ from pathlib import Path
 
 from gsum.engine.index.digests import NO_DIGEST, IndexedDigests
 from gsum.engine.index.encoding import decode_index, encode_index
-from gsum.engine.index.fingerprints import TICK_NS, fingerprint, fingerprints, trusted
-from gsum.engine.index.looking import clock_ns, code_print, index_file, look_at, read_index, write_index
+from gsum.engine.index.fingerprints import NEVER, TICK_NS, fingerprint, fingerprint_as, trusted
+from gsum.engine.index.looking import clock_ns, code_print, index_file, linked, look_at, read_index, write_index
 from gsum.engine.index.quick import Looked
 from gsum.engine.index.records import Declarations, Index, Source, Watched, empty_source, parts_of, slot_of
 from gsum.engine.index.telling import kept_slots, told_slots
 from gsum.engine.keys import compute_keys, toolchain_record
 from gsum.engine.standing import StandingDossier
 from gsum.engine.universe import Universe
+from gsum.rules import paths
 from gsum.rules.analysis import Selection, analyse, check_toolchain, resolve_patterns
 from gsum.rules.config import AuditPackage, SummaryTreePackage, Workspace
 from gsum.rules.graph import ActionGraph
@@ -58,7 +59,7 @@ class Consultation:
         folder.mkdir(parents=True, exist_ok=True)
         self._looked_ns = clock_ns(folder)
         self._loading_ns = self._looked_ns - max(0, time.time_ns() - since_ns) - TICK_NS
-        self._epoch = store.epoch()
+        self._epoch, self._code = store.epoch(), code_print()
         self._looks = {} if looked is None or looked.file != self._file else dict(looked.looks)
         self._index = self._read(looked.index if looked is not None and self._looks else None)
         self._listed: dict[str, Source] = {}
@@ -94,40 +95,50 @@ class Consultation:
         expected = (self._epoch, self._workspace.root, self._principal)
         data = read_index(self._file) if seen is None else None
         index = seen if data is None else decode_index(data)
-        known = index is not None and (index.epoch, index.root, index.principal) == expected
-        if index is not None and known and self._store.has_invocation(index.invocation):
-            return index
+        if index is not None and (index.epoch, index.root, index.principal) == expected:
+            same_code = index.declarations is not None and index.declarations.code == self._code
+            if same_code and self._store.has_invocation(index.invocation):
+                return index
         self._looks = {}
         return Index(self._epoch, "", self._workspace.root, self._principal)
 
     def _names(self, workspace: Workspace, source: str) -> Sequence[str]:
         """List a source: from the index while its folder is as it was."""
         if source not in self._listed:
-            now = fingerprint(f"{workspace.root}/{workspace.sources[source].path}")
+            folder = f"{workspace.root}/{workspace.sources[source].path}"
+            now = fingerprint(folder)
             known = self._index.sources.get(source)
             if known is None or known.folder != now:
-                known = (known or empty_source()).told(now, list_dossiers(workspace, source), {})
+                names = list_dossiers(workspace, source)
+                known = (known or empty_source()).told(NEVER if linked(folder) else now, names, {})
                 self._news = True
             self._listed[source] = known
         return self._listed[source].names
 
     def _sort(self) -> None:
-        """Sort what is asked for into what stands and what must be analysed."""
+        """Sort what is asked for into what stands and what must be analysed: no target is in both."""
         wanted: dict[str, dict[str, None]] = {}
         for one in self._selections:
             wanted.setdefault(self._workspace.packages[one.package].sources, {})[one.dossier] = None
         for source, names in wanted.items():
             self._changed[source] = set(self._look(source, names.keys()))
-        stood: set[tuple[str, str]] = set()
-        for one in self._selections:
-            parts = self._stands(one)
-            if parts is None:
+        found = [(one, self._stands(one)) for one in self._selections]
+        analysed = {pair for one, parts in found if parts is None for pair in self._reached(one)}
+        standing: dict[tuple[str, str], StandingDossier] = {}
+        for one, parts in found:
+            if parts is None or (one.package, one.dossier) in analysed:
                 self._head(one)
                 end = "/..." if one.part is None else f"/{one.part}"
                 self.patterns.append(f"//{one.package}:{one.dossier}{end}")
-            elif (one.package, one.dossier) not in stood:
-                stood.add((one.package, one.dossier))
-                self.standing.append(StandingDossier(one.package, one.dossier, parts))
+            else:
+                standing[one.package, one.dossier] = StandingDossier(one.package, one.dossier, parts)
+        self.standing = list(standing.values())
+
+    def _reached(self, one: Selection) -> list[tuple[str, str]]:
+        """Return the dossiers of packages whose targets the analysis of a selection takes into its graph."""
+        section = self._workspace.packages[one.package]
+        audited = [section.targets] if isinstance(section, AuditPackage) else []
+        return [(package, one.dossier) for package in (one.package, *audited)]
 
     def _look(self, source: str, names: KeysView[str]) -> set[str]:
         """Return the dossiers of a source, of `names`, that are not as they were; what was touched is noted."""
@@ -160,10 +171,13 @@ class Consultation:
         """Look at a dossier's manifest, or its folder where it has none, before it is read."""
         source = self._workspace.packages[one.package].sources
         if (source, one.dossier) not in self._heads:
-            folder = f"{self._workspace.sources[source].path}/{one.dossier}"
+            folder = self._folder_of(source, one.dossier)
             manifest = f"{folder}/{MANIFEST}"
             path = manifest if os.path.lexists(f"{self._workspace.root}/{manifest}") else folder
             self._heads[source, one.dossier] = (path, fingerprint(f"{self._workspace.root}/{path}"))
+
+    def _folder_of(self, source: str, dossier: str) -> str:
+        return paths.join(self._workspace.sources[source].path, dossier)
 
     def _digest_declarations(self, package: str) -> bytes:
         """Digest all that the keys of a package's targets depend on, besides its dossiers."""
@@ -196,7 +210,7 @@ class Consultation:
         declarations = self._declarations()
         if not self.patterns and not self._news and declarations == self._index.declarations:
             return
-        if self._store.epoch() != self._epoch:
+        if self._store.epoch() != self._epoch or code_print() != self._code:
             return
         sources, workspace = self._new_sources(), self._workspace
         packages = {name: one.sources for name, one in workspace.packages.items()}
@@ -209,7 +223,7 @@ class Consultation:
 
     def _declarations(self) -> Declarations:
         workspace, before = self._workspace, self._index.declarations
-        prints = trusted(fingerprints(f"{workspace.root}/{path}" for path in workspace.files), self._loading_ns)
+        prints = trusted(self._declared_prints(), self._loading_ns)
         same = before is not None and (before.paths, before.prints) == (workspace.files, prints)
         indexed = {
             name: (section.sources, workspace.sources[section.sources].path)
@@ -219,11 +233,17 @@ class Consultation:
         return Declarations(
             paths=workspace.files,
             prints=prints,
-            code=code_print(),
+            code=self._code,
             toolchain=workspace.section.default_toolchain,
             packages=indexed,
             declared={**(before.declared if before is not None and same else {}), **self._declared},
         )
+
+    def _declared_prints(self) -> bytes:
+        """Return the fingerprints of the declarations as they were read; `NEVER` for a file that is not so now."""
+        read = [fingerprint_as(*stamp) for stamp in self._workspace.stamps]
+        now = [fingerprint(f"{self._workspace.root}/{path}") for path in self._workspace.files]
+        return b"".join(one if one == other else NEVER for one, other in zip(read, now, strict=True))
 
     def _new_sources(self) -> dict[str, Source]:
         sources = dict(self._index.sources)
@@ -237,7 +257,7 @@ class Consultation:
             rows: dict[str, Watched | None] = dict.fromkeys(self._changed.get(source, ()))
             for (of, name), (head, prints) in self._heads.items():
                 if of == source:
-                    rows[name] = self._watched(head, prints, documents.get((source, name), []))
+                    rows[name] = self._watched(self._folder_of(of, name), head, prints, documents.get((of, name), []))
             known = self._listed[source]
             for name, row in rows.items():
                 if row is None or row != known.watched(name):
@@ -248,15 +268,19 @@ class Consultation:
     def _documents(self) -> dict[tuple[str, str], list[str]]:
         """Return the documents that were looked at, by source and dossier."""
         documents: dict[tuple[str, str], list[str]] = {}
-        folders = {source: self._workspace.sources[source].path + "/" for source, _ in self._heads}
+        folders = {source: self._folder_of(source, "_")[:-1] for source, _ in self._heads}
         for path in self.digests.looked:
             for source, folder in folders.items():
                 if path.startswith(folder):
                     documents.setdefault((source, path[len(folder) :].partition("/")[0]), []).append(path)
         return documents
 
-    def _watched(self, head: str, prints: bytes, documents: list[str]) -> Watched:
+    def _watched(self, folder: str, head: str, prints: bytes, documents: list[str]) -> Watched:
         looked = self.digests.looked
+        if head == folder and linked(
+            f"{self._workspace.root}/{folder}", {path.rpartition("/")[2] for path in documents}
+        ):
+            prints = NEVER
         return Watched(
             (head, *documents),
             trusted(prints + b"".join(looked[path][0] for path in documents), self._looked_ns),

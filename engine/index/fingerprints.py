@@ -52,6 +52,11 @@ def fingerprint_of(status: os.stat_result) -> bytes:
     return _packed([status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino])
 
 
+def fingerprint_as(mtime_ns: int, ctime_ns: int, size: int, inode: int) -> bytes:
+    """Return the fingerprint of a file of which so much was noted."""
+    return _packed([mtime_ns, ctime_ns, size, inode])
+
+
 def size_in(one: bytes) -> int:
     """Return the size that a fingerprint holds."""
     return array("q", one)[2]

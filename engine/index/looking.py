@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from blake3 import blake3
@@ -101,6 +101,19 @@ def _runs(starts: Sequence[int], places: Iterable[int]) -> Iterator[tuple[int, i
         end = starts[place + 1]
     if first < end:
         yield first, end
+
+
+def linked(folder: str, watched: Collection[str] = ()) -> bool:
+    """Tell whether a folder holds a link, hidden or `watched` ones aside: what stands behind it, and with that what a
+    listing finds, changes and leaves the folder's fingerprint as it is.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return any(
+                entry.is_symlink() and not entry.name.startswith(".") and entry.name not in watched for entry in entries
+            )
+    except OSError:
+        return True
 
 
 def code_print() -> bytes:

@@ -42,6 +42,7 @@ def told_slots(
     for label, action in graph.actions.items():
         if action.package in names:
             parts.setdefault((action.package, action.dossier), []).append(label)
+    requested = set(graph.requested)
     told = dict(slots)
     shapes: dict[str, dict[tuple[str, ...], int]] = {}
     for (package, dossier), labels in parts.items():
@@ -55,8 +56,11 @@ def told_slots(
             shapes[slot] = {shape: number for number, shape in enumerate(before.shapes)} if before and known else {}
             if not known:
                 told[slot] = Served(declared[slot], (), array("I", [0]) * len(source.names))
+        root = f"//{package}:{dossier}/{ROOT}"
+        if root not in requested:  # what is known of it holds as long as its dossier is as it was
+            continue
         mark = 0
-        if f"//{package}:{dossier}/{ROOT}" in served:
+        if root in served:
             shape = tuple(label.rpartition("/")[2] for label in labels)
             number = shapes[slot].setdefault(shape, len(shapes[slot]))
             mark = mark_of(number, every_part=served.issuperset(labels))
