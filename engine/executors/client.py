@@ -70,6 +70,7 @@ class LineExecutor:
         self._done: list[Outcome] = []
         self._child: Channel | None = None
         self._greeted = False
+        self._reopened = False
         self._clock = 0.0  # when the program was started or last said something
         self._crashes = 0
         self._refusal: Refusal | None = None
@@ -250,7 +251,13 @@ class LineExecutor:
 
     def _receive(self, line: bytes) -> None:
         if not self._greeted:
-            self._refusal = self._dialect.greeted(line)
+            refusal = self._dialect.greeted(line)
+            if refusal is not None and refusal.again and not self._reopened:
+                self._reopened = True
+                self._drop_child()
+                return
+            self._reopened = False
+            self._refusal = refusal
             self._greeted = True
             if self._refusal is not None:
                 self._drop_child()

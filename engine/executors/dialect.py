@@ -26,6 +26,8 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
     facts: dict[str, str] = {}
     hint: str | None = None
+    again: bool = False
+    """Whether another program may be found if it is opened once more."""
 
     def failed(self, request: ExecRequest) -> Failed:
         """Return this refusal as the outcome of a request."""

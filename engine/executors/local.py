@@ -21,6 +21,7 @@ from gsum.engine.llm.isa import VARIABLES
 from gsum.engine.llm.sources import ModelMissing, ToolchainError, locate_model
 from gsum.engine.llm.wire import (
     FROM_WORKER,
+    OUTDATED,
     Answer,
     Ask,
     Drop,
@@ -135,7 +136,9 @@ class LocalDialect:
         if isinstance(answer, Ready):
             return None
         if isinstance(answer, Refused):
-            return Refusal(_reason(answer), answer.message, answer.facts, answer.hint)
+            outdated = answer.reason == OUTDATED
+            reason = FailureReason.MISMATCH if outdated else _reason(answer)
+            return Refusal(reason, answer.message, answer.facts, answer.hint, again=outdated)
         raise ProtocolError("an answer came before the greeting was answered")
 
     def encode(self, request: ExecRequest) -> bytes:

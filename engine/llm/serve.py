@@ -59,7 +59,7 @@ def open_model(hello: Hello) -> Served | Refused:
         return _refused(hello, wrong)
     if hello.numerics.threads is not None:
         torch.set_num_threads(hello.numerics.threads)
-    before = dict(zip(files := model_files(hello), fingerprint(files), strict=True))
+    files = _fingerprints([Path(hello.model) / file for file in sorted(hello.toolchain.files)])
     try:
         loaded = load(hello.name, hello.toolchain, Path(hello.model), Path(hello.cache_dir), verify=not hello.observe)
     except ToolchainError as error:
@@ -71,17 +71,13 @@ def open_model(hello: Hello) -> Served | Refused:
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
     if not hello.observe and scheme.width > 1 and (uneven := uneven_shapes(hello, loaded, scheme, seen)):
         return _uneven(hello, uneven)
-    made = [file for file in model_files(hello) if file not in before]  # converted just now
-    return _served(hello, loaded, seen, before | dict(zip(made, fingerprint(made), strict=True)))
+    if is_gguf(hello.toolchain):  # what they were converted to is made or mended by loading
+        files |= _fingerprints(sorted(converted_folder(hello.toolchain, Path(hello.cache_dir)).glob("*")))
+    return _served(hello, loaded, seen, files)
 
 
-def model_files(hello: Hello) -> list[Path]:
-    """Return the files that a greeting's model is read from: the declared ones, and what they were converted to."""
-    declared_files = [Path(hello.model) / file for file in sorted(hello.toolchain.files)]
-    if not is_gguf(hello.toolchain):
-        return declared_files
-    folder = converted_folder(hello.toolchain, Path(hello.cache_dir))
-    return [*declared_files, *sorted(folder.glob("*"))]
+def _fingerprints(files: list[Path]) -> dict[Path, tuple[int, ...]]:
+    return dict(zip(files, fingerprint(files), strict=True))
 
 
 def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str], files: dict[Path, tuple[int, ...]]) -> Served:

@@ -15,7 +15,9 @@ from gsum.rules.config import LocalToolchain, NumericsSection
 from gsum.rules.requests import Request
 from gsum.store.records import StopReason
 
-WIRE_VERSION = 3
+WIRE_VERSION = 4
+OUTDATED = "outdated"
+"""The reason of a worker that takes no new client since its files may have changed: a fresh one reads them anew."""
 SOCKET_OPTION = "--socket"
 """How a worker is told that its standard input is a listening socket: its folder and name follow."""
 
@@ -47,7 +49,10 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The worker, or one request, can't be served. `reason` is a `FailureReason` value; `key` null for the worker."""
+    """The worker, or one request, can't be served. `reason`: a `FailureReason` value, or `OUTDATED`.
+
+    `key` is null for the worker.
+    """
 
     reason: str
     message: str

@@ -19,7 +19,7 @@ from gsum.engine.llm.fit import code_digest, fingerprint, substance
 from gsum.engine.llm.hermetic import limit_memory, refuse_network
 from gsum.engine.llm.post import Door, Letter, Post, Tally
 from gsum.engine.llm.serve import Served, open_model
-from gsum.engine.llm.wire import SOCKET_OPTION, Ask, Drop, Hello, Ready, Refused, State, Status
+from gsum.engine.llm.wire import OUTDATED, SOCKET_OPTION, Ask, Drop, Hello, Ready, Refused, State, Status
 from gsum.store.version import VERSION
 
 _UNUSED = ("scipy", "sklearn", "pandas", "PIL", "torchvision", "torchaudio")
@@ -47,8 +47,8 @@ def main() -> None:
         served = limit_memory_of(served, first)
     reception = Reception(first, served, code)
     if isinstance(served, Refused):
-        post.send(letter.client, served)
         post.retire()
+        post.send(letter.client, served)
         while True:
             _greet(post, reception, post.inbox.get())
     post.send(letter.client, reception.answer(first))
@@ -73,7 +73,7 @@ class Reception:
             return Refused("mismatch", "the worker is of another version than its client", facts, "gsum worker stop")
         if fingerprint(list(self._served.files)) != tuple(self._served.files.values()):
             facts = {"model": hello.model}
-            return Refused("mismatch", _CHANGED, facts, "gsum worker stop; the next build reads and checks them anew")
+            return Refused(OUTDATED, _CHANGED, facts, "gsum worker stop; the next build reads and checks them anew")
         return Ready(self._served.observed, os.getpid())
 
 
@@ -95,13 +95,13 @@ def _serve(post: Post, reception: Reception, bench: Bench, tally: Tally) -> None
 
 
 def _greet(post: Post, reception: Reception, letter: Letter) -> None:
-    """Answer a greeting; with a refusal, take no more clients: they shall have a worker that reads its files anew."""
+    """Answer a greeting; before a refusal, close the door: whoever comes again shall have a worker that reads anew."""
     if isinstance(letter.message, Ask | Drop) or letter.message is None:
         return
     answer = reception.answer(letter.message)
-    post.send(letter.client, answer)
     if isinstance(answer, Refused):
         post.retire()
+    post.send(letter.client, answer)
 
 
 def limit_memory_of(served: Served, hello: Hello) -> Served | Refused:

@@ -1,20 +1,25 @@
 """Models, templates and grammars that can't serve: each a clear refusal, none a crash or a wrong answer."""
 
+import hashlib
+import json
 import os
 import shutil
 import struct
 
 import msgspec
 import pytest
+from blake3 import blake3
 from support.products import PRODUCT
 from support.tiny_model import CHATML, NUMERICS, edit_json, make_model, toolchain_for
 
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason
+from gsum.engine.llm import convert
 from gsum.engine.llm.convert import ensure_converted
 from gsum.engine.llm.decode import Decoder, GrammarError, OverBudget
+from gsum.engine.llm.fit import fingerprint
 from gsum.engine.llm.load import load
-from gsum.engine.llm.serve import open_model
+from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.sources import ToolchainError
 from gsum.engine.llm.wire import Hello, Refused
 from gsum.rules.config import FolderSource, Strength
@@ -109,6 +114,29 @@ def gguf(path, architecture: str) -> None:
     text = [b"general.architecture", architecture.encode()]
     key, value = (struct.pack("<Q", len(one)) + one for one in text)
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<I", 8) + value)
+
+
+def test_a_damaged_conversion_is_mended_and_known_by_what_it_is_then(tmp_path, whole, monkeypatch):
+    def converted(name, toolchain, source, target):
+        shutil.copytree(whole, target)
+        table = {path.name: blake3(path.read_bytes()).hexdigest() for path in target.iterdir()}
+        (target / "files.json").write_text(json.dumps(table))
+
+    monkeypatch.setattr(convert, "convert", converted)
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    files = {"m.gguf": hashlib.sha256(b"GGUF").hexdigest()}
+    hello = Hello("tiny", toolchain_for(whole, files=files), NUMERICS, str(tmp_path), str(tmp_path / "cache"))
+    first = open_model(hello)
+    assert isinstance(first, Served)
+    weights = convert.converted_folder(hello.toolchain, tmp_path / "cache") / "model.safetensors"
+    whole_weights = weights.read_bytes()
+    weights.write_bytes(whole_weights[:-1])
+    assert fingerprint([weights])[0] != first.files[weights]
+    second = open_model(hello)
+    assert isinstance(second, Served)
+    assert weights.read_bytes() == whole_weights
+    assert fingerprint(list(second.files)) == tuple(second.files.values())
+    assert list(second.files) == list(first.files)
 
 
 @pytest.mark.parametrize("architecture", ["brainfunk", None])

@@ -300,10 +300,29 @@ def test_a_model_that_changed_under_a_warm_worker_is_not_served(clients, sockets
     edit_json(own / "config.json", rms_norm_eps=0.25)
     failed = one(clients(model=own, files=declared), "b")
     assert failed.reason is FailureReason.MISMATCH
-    assert failed.message.startswith("a file of the model has changed")
+    assert failed.facts["file"] == str(own / "config.json")  # a fresh worker has read it, and found what differs
+    assert clients.started() == [False, True, False]
     until(lambda: look(sockets) == [])
-    again = one(clients(model=own, files=declared), "c")  # a fresh worker reads, and finds what differs
-    assert again.facts["file"] == str(own / "config.json")
+
+
+def test_model_files_that_were_touched_or_fetched_again_cost_a_warm_worker_and_no_build(clients, sockets, tmp_path):
+    own = shutil.copytree(clients.model, tmp_path / "own")
+    first, second = clients(model=own), clients(model=own)
+    before = one(first)
+    assert isinstance(before, Generated)
+    pid = first.pid
+    os.utime(own / "config.json")
+    after = one(second, "b")
+    assert after.generation == before.generation
+    assert second.pid == only(sockets).status.pid != pid
+    assert isinstance(one(first, "c"), Generated)  # the first worker serves whom it has
+    assert first.pid == pid
+    first.close()
+    second.close()
+    weights = own / "model.safetensors"
+    shutil.copy(weights, tmp_path / "again")
+    (tmp_path / "again").replace(weights)
+    assert isinstance(one(clients(model=own), "d"), Generated)
 
 
 def test_a_memory_limit_that_the_model_does_not_fit_is_refused_with_both_figures(clients):
