@@ -10,7 +10,7 @@ import msgspec
 from gsum.engine.clock import Clock
 from gsum.engine.commit import Committer
 from gsum.engine.documents import Documents
-from gsum.engine.events import ActionCached, BuildFinished, BuildStarted, Difference, Event
+from gsum.engine.events import ActionCached, BuildFinished, BuildStarted, Difference, Event, hit_of
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.inputs import InputReader, decode_result
 from gsum.engine.keys import KeySet
@@ -121,7 +121,8 @@ class Build:
         latest = self._committer.previous(hits)
         moved = [action for action in hits if latest.get(action.label) != self._keys.actions[action.label].key]
         shown = hits if plan.to_run else moved
-        events = [ActionCached(action.label, self._keys.actions[action.label].key) for action in shown]
+        keyed = [(action.label, self._keys.actions[action.label].key) for action in shown]
+        events = [ActionCached(label, key, hit_of(key, latest.get(label))) for label, key in keyed]
         with self._store.transaction():
             self._committer.targets(moved, self._clock.now())
             self._committer.events(events)

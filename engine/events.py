@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import msgspec
 
 from gsum.engine.forecast.model import Actual, Forecast, Outcomes
@@ -12,6 +14,25 @@ EVENT_SCHEMA = 1
 
 class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
     """An event of one invocation; encoded as JSON with its type's name under `event`."""
+
+
+class Hit(enum.Enum):
+    """What a served entry is to its label (for a principal and toolchain name): what that was last built as, another
+    than that, or the first it has, made for another label or name.
+    """
+
+    LATEST = "latest"
+    EARLIER = "earlier"
+    SHARED = "shared"
+
+
+class Miss(enum.Enum):
+    """Why an action was not served: see `miss_of`."""
+
+    NEVER_BUILT = "never built"
+    KEY_CHANGED = "key changed"
+    INCOMPLETE = "incomplete entry"
+    FULL = "full build"
 
 
 class BuildStarted(Event, frozen=True):
@@ -25,18 +46,20 @@ class BuildStarted(Event, frozen=True):
 
 
 class ActionCached(Event, frozen=True):
-    """A visited action is served from the action cache."""
+    """A visited action is served from the action cache; `kind` is null in what older builds kept."""
 
     label: str
     key: Key
+    kind: Hit | None = None
 
 
 class ActionStarted(Event, frozen=True):
-    """A request went to an executor."""
+    """A request went to an executor, as the action missed for `reason` (null in what older builds kept)."""
 
     label: str
     key: Key
     request: Key
+    reason: Miss | None = None
 
 
 class WorkerStarted(Event, frozen=True):
@@ -62,7 +85,8 @@ class WorkerReady(Event, frozen=True):
 class ActionFinished(Event, frozen=True):
     """An action is committed. `how` and `status` as in the entry and result; `previous` is the key before this one.
 
-    Token counts are 0 unless generated: new_tokens = forced + sampled.
+    Token counts are 0 unless generated: new_tokens = forced + sampled; `drafted_tokens` of the sampled ones were
+    foretold by a draft. `reason` says why there was no entry (null in what older builds kept).
     """
 
     label: str
@@ -75,6 +99,8 @@ class ActionFinished(Event, frozen=True):
     reused_tokens: int = 0
     new_tokens: int = 0
     sampled_tokens: int = 0
+    drafted_tokens: int = 0
+    reason: Miss | None = None
 
 
 class ActionFailed(Event, frozen=True):
@@ -160,6 +186,22 @@ them, and nothing keeps them.
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+def miss_of(key: Key, previous: Key | None, *, full: bool) -> Miss:
+    """Return why an action of a key was not served, by the key its label was last built as."""
+    if full:
+        return Miss.FULL
+    if previous is None:
+        return Miss.NEVER_BUILT
+    return Miss.INCOMPLETE if previous == key else Miss.KEY_CHANGED
+
+
+def hit_of(key: Key, previous: Key | None) -> Hit:
+    """Return what an entry that is served is to its label, by the key the label was last built as."""
+    if previous is None:
+        return Hit.SHARED
+    return Hit.LATEST if previous == key else Hit.EARLIER
 
 
 def kept_event(event: Event) -> Event:

@@ -8,15 +8,24 @@ flight has come back, or at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 from gsum.engine.clock import Clock
 from gsum.engine.commit import Committer, Done, request_preimage
 from gsum.engine.drafts import find_drafts
-from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, ActionStarted, Equivocation, Event
-from gsum.engine.executors.protocol import ExecRequest, Executor, Failed, Generated
+from gsum.engine.events import (
+    ActionFailed,
+    ActionFinished,
+    ActionSkipped,
+    ActionStarted,
+    Equivocation,
+    Event,
+    Miss,
+    miss_of,
+)
+from gsum.engine.executors.protocol import ExecRequest, Executor, Failed, FailureReason, Generated
 from gsum.engine.frontier import Frontier
 from gsum.engine.inputs import InputReader
 from gsum.engine.keys import KeySet
@@ -24,16 +33,21 @@ from gsum.engine.report import BuildOptions
 from gsum.rules.claims import Result, Status
 from gsum.rules.config import Workspace
 from gsum.rules.graph import Action, ActionGraph
+from gsum.rules.ingest import SourceChanged
 from gsum.rules.kinds import RULES
 from gsum.rules.requests import Request
 from gsum.rules.rule import Finished, Inputs
 from gsum.store.api import GenerationPut, Store
 from gsum.store.digests import Digest, Key, Preimage
+from gsum.store.faults import BlobCorrupt, BlobMissing
 from gsum.store.records import Generation, How
 
 POLL_SECONDS = 0.1
 GROUP = 256
 """Most actions of one commit: what a kill may cost that was ready and not yet finished."""
+
+GROUP_CHARACTERS = 8 * 1024 * 1024
+"""Text that the actions of one commit may hold before no more are taken: what bounds a build's memory."""
 
 
 class Waiting(msgspec.Struct):
@@ -115,12 +129,16 @@ class Scheduler:
     def _group(self, *, durable: bool = False) -> Iterator[None]:
         """Commit all that the block finishes, then emit its events: an action whose event is out is kept."""
         self._said, self._done = [], []
-        with self._store.transaction(durable=durable):
-            yield
-            if self._done:
-                self._committer.entries(self._done, self._clock.now())
-            if self._started or self._said:
-                self._committer.events([*self._started, *self._said])
+        try:
+            with self._store.transaction(durable=durable):
+                yield
+                if self._done:
+                    self._committer.entries(self._done, self._clock.now())
+                if self._started or self._said:
+                    self._committer.events([*self._started, *self._said])
+        except BaseException:
+            self._committer.rolled_back()
+            raise
         said, self._started, self._said, self._done = self._said, [], [], []
         for event in said:
             self._report(event)
@@ -144,29 +162,45 @@ class Scheduler:
 
     def _start_some(self) -> None:
         """Start ready actions, most urgent first, as one commit; then send what needs a model."""
-        actions: list[Action] = []
-        asking = 0
-        while len(actions) < GROUP and self._room(asking):
-            actions.append(self._graph.actions[self._frontier.pop()])
-            asking += actions[-1].prompt is not None
+        given, changed = self._ready()
+        self._previous.update(self._committer.previous([action for action, _ in (*given, *changed)]))
         to_submit: dict[str, list[ExecRequest]] = {}
-        alone = self._start(actions, to_submit)
+        alone = self._start(given, to_submit)
         for toolchain, requests in to_submit.items():
             self._executor(toolchain).submit(requests)
-        if alone:
+        if alone or changed:
             with self._group():
                 for done in alone:
                     self._finish(done)
+                for action, failed in changed:
+                    self._fail(action.label, failed)
+
+    def _ready(self) -> tuple[list[tuple[Action, Inputs]], list[tuple[Action, Failed]]]:
+        """Take ready actions with what they read, and those that can't read it: no document is as it was for ever."""
+        given: list[tuple[Action, Inputs]] = []
+        changed: list[tuple[Action, Failed]] = []
+        asking = held = 0
+        while len(given) < GROUP and held < GROUP_CHARACTERS and self._room(asking):
+            action = self._graph.actions[self._frontier.pop()]
+            try:
+                inputs = self._inputs(action)
+            except SourceChanged as error:
+                changed.append((action, _source_changed(self._keys.actions[action.label].key, error)))
+                if self._options.keep_going:
+                    continue
+                break
+            given.append((action, inputs))
+            asking += action.prompt is not None
+            held += len(inputs.text or "")
+        return given, changed
 
     def _executor(self, toolchain: str) -> Executor:
         if toolchain not in self._executors:
             self._executors[toolchain] = self._executor_for(toolchain)
         return self._executors[toolchain]
 
-    def _start(self, actions: Sequence[Action], to_submit: dict[str, list[ExecRequest]]) -> list[Done]:
+    def _start(self, given: Sequence[tuple[Action, Inputs]], to_submit: dict[str, list[ExecRequest]]) -> list[Done]:
         """Return what needs no model, note who waits for a request in flight, and add new requests to `to_submit`."""
-        self._previous.update(self._committer.previous(actions))
-        given = [(action, self._inputs(action)) for action in actions]
         rendered = [(action, inputs, RULES[action.rule].render(action, inputs)) for action, inputs in given]
         preimages = [None if isinstance(what, Finished) else request_preimage(what) for _, _, what in rendered]
         asked = [preimage.key for preimage in preimages if preimage is not None]
@@ -189,7 +223,8 @@ class Scheduler:
             else:
                 assert action.toolchain is not None
                 self._in_flight[preimage.key] = Waiting(preimage, now, [(action, inputs)])
-                started = ActionStarted(action.label, self._keys.actions[action.label].key, preimage.key)
+                key = self._keys.actions[action.label].key
+                started = ActionStarted(action.label, key, preimage.key, self._miss(action.label, key))
                 self._started.append(started)
                 self._report(started)
                 timeout = self._workspace.toolchains[action.toolchain].timeout_seconds
@@ -211,12 +246,13 @@ class Scheduler:
 
     def _inputs(self, action: Action) -> Inputs:
         """Gather what an action reads; results that no other action wants are let go."""
-        for child in action.children:
-            if child not in self._results:
-                self._results[child] = self._reader.load_result(child, self._hits[child])
-        inputs = self._reader.inputs(action, self._results)
-        self._let_go(action.label)
-        return inputs
+        try:
+            for child in action.children:
+                if child not in self._results:
+                    self._results[child] = self._reader.load_result(child, self._hits[child])
+            return self._reader.inputs(action, self._results)
+        finally:
+            self._let_go(action.label)
 
     def _let_go(self, label: str) -> None:
         for child in self._frontier.read(label):
@@ -252,7 +288,9 @@ class Scheduler:
                 self.equivocal.update(action.label for action, _ in waiting.actions)
                 self._apart |= self.equivocal
             else:
-                digest, generation = put.first, self._committer.load_generation(put.first)
+                # Where the first is damaged, this one is served from now on; the damage is no reason to lose it.
+                with suppress(BlobCorrupt, BlobMissing):
+                    generation, digest = self._committer.load_generation(put.first), put.first
         (action, inputs), *others = waiting.actions
         result = RULES[action.rule].resolve(action, inputs, generation)
         done = Done(action, result, How.GENERATED, inputs.text, waiting.request.key, digest)
@@ -271,10 +309,12 @@ class Scheduler:
         new_tokens = outcome.forced + outcome.sampled if outcome else 0
         kept = result if self._options.full else None
         self.done[label] = Outcome(result.status, done.how, done.generation, new_tokens, kept)
+        key = self._keys.actions[label].key
+        reason = self._miss(label, key)
         self._say(
             ActionFinished(
                 label=label,
-                key=self._keys.actions[label].key,
+                key=key,
                 how=done.how.value,
                 status=result.status.value,
                 previous=self._previous.pop(label, None),
@@ -283,9 +323,14 @@ class Scheduler:
                 reused_tokens=outcome.reused if outcome else 0,
                 new_tokens=new_tokens,
                 sampled_tokens=outcome.sampled if outcome else 0,
+                drafted_tokens=outcome.drafted if outcome else 0,
+                reason=reason,
             )
         )
         self._frontier.finished(label)
+
+    def _miss(self, label: str, key: Key) -> Miss:
+        return miss_of(key, self._previous.get(label), full=self._options.full)
 
     def _fail(self, label: str, outcome: Failed) -> None:
         event = ActionFailed(
@@ -322,6 +367,11 @@ class Scheduler:
             if finished:
                 self._take_all(finished)
         self._in_flight.clear()
+
+
+def _source_changed(key: Key, error: SourceChanged) -> Failed:
+    facts = {name: str(value) for name, value in error.facts.items()}
+    return Failed(key, FailureReason.SOURCE_CHANGED, error.message, facts, error.hint)
 
 
 def _cut_off(action: Action, inputs: Inputs, request: Key, digest: Digest, generation: Generation) -> Done:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
+from typing import get_args
 
 import pytest
 from support import workspaces
 from support.cli import Gsum
+from support.documented import DOCUMENTATION
+
+from gsum.engine.events import Accounted, AnyEvent
+from gsum.engine.verifying.report import RequestFailed, RequestVerified, RoundFinished, VerifyFinished, VerifyStarted
 
 
 @pytest.fixture
@@ -46,6 +53,47 @@ def test_misses_say_what_they_were_before(gsum: Gsum, tmp_path):
     finished = [event for event in lines(file) if event["event"] == "ActionFinished"]
     assert len(finished) == 2
     assert all(event["previous"] not in (None, event["key"]) for event in finished)
+
+
+def test_hits_tell_their_kind_and_misses_their_reason(gsum: Gsum, tmp_path):
+    file = tmp_path / "events.jsonl"
+
+    def told(*options):
+        """Return, by target, why it missed or what kind of hit it was."""
+        assert gsum("build", "//dossier:S-1", "--events", str(file), *options).code == 0
+        events = [event for event in lines(file) if event["event"].startswith("Action")]
+        for event in events:
+            if event["event"] == "ActionStarted":
+                finished = [e for e in events if (e["event"], e["label"]) == ("ActionFinished", event["label"])]
+                assert [event["reason"]] == [e["reason"] for e in finished]
+        return {event["label"].rpartition("/")[2]: event.get("kind", event.get("reason")) for event in events}
+
+    assert set(told().values()) == {"never built"}
+    workspaces.activate(gsum.root, "S-1", "D-01", "2")
+    changed = {"leaf-00": "latest", "leaf-01": "key changed", "leaf-02": "latest", "root": "key changed"}
+    assert told() == changed
+    assert set(told("--full").values()) == {"full build"}
+    workspaces.activate(gsum.root, "S-1", "D-01", "1")
+    assert told() == {"root": "earlier"}
+    database = sqlite3.connect(gsum.root / ".gsum/store.sqlite")
+    database.execute("DELETE FROM entry WHERE label LIKE '%/root'")
+    database.execute("DELETE FROM target WHERE label LIKE '%/leaf-02'")
+    database.commit()
+    database.close()
+    assert told() == {"leaf-00": "latest", "leaf-01": "earlier", "leaf-02": "shared", "root": "incomplete entry"}
+
+
+def test_the_tables_of_events_name_the_fields_that_are_written():
+    """`Accounted` is kept in the journal and written to no file."""
+    documented = {}
+    for name, cell in re.findall(r"^\| `([A-Z]\w+)` \| (.+) \|$", DOCUMENTATION.read_text(), re.MULTILINE):
+        fields = re.sub(r"\([^)]*\)", "", cell).partition(":")[0]
+        documented[name] = re.findall(r"`(\w+)`", fields)
+    verified = (VerifyStarted, RequestVerified, RequestFailed, RoundFinished, VerifyFinished)
+    kinds = [kind for kind in (*get_args(AnyEvent), *verified) if kind is not Accounted]
+    assert documented.keys() == {kind.__name__ for kind in kinds}
+    for kind in kinds:
+        assert sorted(documented[kind.__name__]) == sorted(kind.__struct_fields__), kind
 
 
 def test_a_profile_is_a_trace_of_complete_events(gsum: Gsum, tmp_path):

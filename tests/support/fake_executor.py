@@ -83,4 +83,5 @@ class FakeExecutor:
             reused=0,
             forced=0,
             sampled=len(tokens),
+            drafted=sum(old == new for old, new in zip(request.draft, tokens, strict=False)),
         )

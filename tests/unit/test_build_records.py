@@ -17,6 +17,7 @@ from gsum.engine.events import (
     ActionCached,
     ActionFinished,
     Equivocation,
+    Miss,
     decode_event,
 )
 from gsum.store.canonical import canonical_json
@@ -132,6 +133,7 @@ def test_the_journal_holds_the_events_and_the_record(root, store):
     built = run_build(root, store)
     kept = [decode_event(data) for data in store.events(built.report.invocation)]
     assert kept == built.events
+    assert all(event.reason is Miss.NEVER_BUILT for event in kept if isinstance(event, ActionFinished))
     (record,) = store.invocations(5)
     assert record.id == built.report.invocation
     assert record.labels("generated") == built.report.generated

@@ -1,10 +1,12 @@
 """Old answers as drafts: where a draft goes on after a difference, and which answers a build offers."""
 
+import msgspec
 import pytest
 from support import workspaces
 from support.engine import run_build
 from support.fake_executor import FakeExecutor
 
+from gsum.engine.events import ActionFinished
 from gsum.engine.llm.draft import Draft
 from gsum.store.local import open_store
 
@@ -74,6 +76,10 @@ def test_what_an_edit_rebuilds_is_offered_what_it_said(root, store):
     assert b"March" in bytes(leaf.draft)
     assert "April" in leaf.request.messages[-1].content
     assert all(call.draft for call in executor.calls)
+    observed = [msgspec.json.decode(data) for call in executor.calls for data in store.observations(call.key)]
+    finished = [event for event in again.of(ActionFinished) if event.how == "generated"]
+    assert [event.drafted_tokens for event in finished] == [one["drafted"] for one in observed]
+    assert all(one["drafted"] > 0 for one in observed)
 
 
 def test_drafts_are_offered_only_where_they_are_asked_for(root, store):
