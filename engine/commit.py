@@ -1,4 +1,4 @@
-"""The commit of an action, in this order: source → request → generation → result → entry, then the event.
+"""The commit of an action: source, request, generation, result and entry in one transaction, then the event.
 
 The caller groups what comes together into one transaction, durable when a generation is in it: they cost a model call.
 A kill cannot tear it, and what it loses had no event yet.
@@ -78,6 +78,10 @@ class Committer:
     def events(self, events: Sequence[Event]) -> None:
         """Append events to the invocation's journal."""
         self._store.append_events(self._invocation, [encode_event(event) for event in events])
+
+    def rolled_back(self) -> None:
+        """Note that a transaction was given up: what it was to keep may have to be put again."""
+        self._records_put.clear()
 
     def load_generation(self, digest: Digest) -> Generation:
         """Return a kept generation."""

@@ -28,7 +28,7 @@ class ExecRequest(msgspec.Struct, frozen=True):
 
 
 class FailureReason(enum.Enum):
-    """Why a request yielded no generation."""
+    """Why an action yielded no result; `SOURCE_CHANGED` comes from no executor."""
 
     CRASH = "crash"
     TIMEOUT = "timeout"
@@ -39,12 +39,14 @@ class FailureReason(enum.Enum):
     PROTOCOL = "protocol"
     ERROR = "error"
     CANCELLED = "cancelled"
+    SOURCE_CHANGED = "source_changed"
 
 
 _EXIT_CODES = {
     FailureReason.MODEL_MISSING: ExitCode.TOOLCHAIN,
     FailureReason.MISMATCH: ExitCode.TOOLCHAIN,
     FailureReason.CANCELLED: ExitCode.INTERRUPTED,
+    FailureReason.SOURCE_CHANGED: ExitCode.STALE,
 }
 
 
