@@ -19,11 +19,12 @@ RAGGED = SCHEMES["ragged-1"]
 SMALL = msgspec.structs.replace(SCHEMES["fixed-1"], width=8, quantum=32, rows=32)
 """The scheme of fixed passes, with passes that a prompt of these tests does not fit."""
 CASES = {
-    "ragged-1": (RAGGED, Dtype.FLOAT32, Attention.SDPA),
-    "ragged-1 eager": (RAGGED, Dtype.FLOAT32, Attention.EAGER),
-    "ragged-2": (msgspec.structs.replace(SCHEMES["ragged-2"], width=8), Dtype.FLOAT32, Attention.EAGER),
-    "ragged-2 bfloat16": (msgspec.structs.replace(SCHEMES["ragged-2"], width=8), Dtype.BFLOAT16, Attention.EAGER),
-    "fixed-1": (SMALL, Dtype.FLOAT32, Attention.EAGER),
+    "ragged-1": (RAGGED, Dtype.FLOAT32, Attention.SDPA, 1),
+    "ragged-1 eager": (RAGGED, Dtype.FLOAT32, Attention.EAGER, 1),
+    "ragged-1 on two threads": (RAGGED, Dtype.FLOAT32, Attention.SDPA, 2),
+    "ragged-2": (msgspec.structs.replace(SCHEMES["ragged-2"], width=8), Dtype.FLOAT32, Attention.EAGER, 1),
+    "ragged-2 bfloat16": (msgspec.structs.replace(SCHEMES["ragged-2"], width=8), Dtype.BFLOAT16, Attention.EAGER, 1),
+    "fixed-1": (SMALL, Dtype.FLOAT32, Attention.EAGER, 1),
 }
 FORCING = 'start: "{" /[a-z]{3,9}/ " is a very long forced text " ("x" | "y") "}"\n'
 GRAMMARS = (None, FORCING, "start: /[a-z0-9 ]{30}/\n")
@@ -69,10 +70,10 @@ def folder(request, tmp_path_factory):
     return make_model(tmp_path_factory.mktemp("tiny") / "m", family=request.param)
 
 
-def loaded_as(folder, dtype, attention):
+def loaded_as(folder, dtype, attention, threads=1):
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     return load("tiny", toolchain_for(folder, dtype=dtype, attention=attention), folder, folder)
 
 
@@ -89,8 +90,11 @@ def narrowed(scheme, width):
 @pytest.fixture(scope="module", params=list(CASES))
 def case(request, folder):
     """A loaded model, a scheme, and what each request gives alone under it."""
-    scheme, dtype, attention = CASES[request.param]
-    loaded = loaded_as(folder, dtype, attention)
+    import torch
+
+    scheme, dtype, attention, threads = CASES[request.param]
+    loaded = loaded_as(folder, dtype, attention, threads)
+    request.addfinalizer(lambda: torch.set_num_threads(1))
     if uneven_rows(loaded.model, scheme.quantum, scheme.rows):
         assert dtype is Dtype.BFLOAT16, "this machine's products depend on their rows"
         pytest.skip("this machine has no products of bfloat16 that keep their bits; a worker would refuse it")
