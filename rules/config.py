@@ -147,7 +147,7 @@ class LocalToolchain(Section, frozen=True, tag_field="executor", tag="local"):
     timeout_seconds: PositiveInt = 600
     """Per action; decides only whether a generation is had, never which: not in any key."""
     memory_mb: PositiveInt | None = None
-    """What a worker may take in all; null: 4 GiB beside its model. Not in any key either."""
+    """What a worker may take in all; null: on the CPU under Linux 4 GiB beside its model. Not in any key either."""
 
     @property
     def reproducible(self) -> bool:
@@ -200,7 +200,8 @@ class SchemaSection(Section, frozen=True):
     """`[schema.NAME]`: the fields of a claim beside `evidence`, all strings.
 
     `enums` gives the admitted values of a field. `fact_pattern` is a Python regular expression that a fact line
-    matches as a whole, with one named group per field. A reduction's claims differ in each field of `reduce_once`.
+    matches as a whole, with one named group per field. A reduction's claims differ in each field of `reduce_once`, as
+    far as there are enough different values.
     """
 
     fields: Annotated[tuple[FieldName, ...], msgspec.Meta(min_length=1)]
