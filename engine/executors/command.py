@@ -7,6 +7,7 @@ Request line: {"protocol":1,"key":str,"messages":[{"role":str,"content":str}…]
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +53,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _DECODER = msgspec.json.Decoder(Answer)
+_PLACE = re.compile(rf" - at `\$\.({'|'.join(Answer.__struct_fields__)})(?:\[\.\.\.\])?`\Z")
 
 
 class CommandDialect:
@@ -152,6 +154,10 @@ def _error(request: ExecRequest, name: str, answer: Answer) -> Failed:
 
 
 def _without_values(error: Exception) -> str:
-    """Say where a line is malformed. msgspec's messages name types and paths, never values of strings."""
-    text = str(error) if isinstance(error, msgspec.ValidationError) else "the line is not JSON"
-    return text[:_ERROR_WIDTH]
+    """Say where a line is malformed, by the name of a field of protocol 1 and nothing else of msgspec's message: that
+    may quote what the line says, which may be a document.
+    """
+    if not isinstance(error, msgspec.ValidationError):
+        return "the line is not JSON"
+    place = _PLACE.search(str(error))
+    return "the line is not an answer of protocol 1" + (f", at `{place[1]}`" if place else "")
