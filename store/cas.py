@@ -53,21 +53,30 @@ class LocalCas:
             BlobMissing: if it is not kept.
             BlobCorrupt: if its bytes don't hash to `digest`; they are set aside where the store is writable.
         """
-        data = self._blob_bytes(digest)
+        there, data = self._blob(digest)
         if data is None:
+            if there:
+                self._condemn_blob(digest)
             raise BlobMissing(digest, "blob")
         if blob_digest(data) != digest:
             raise BlobCorrupt(digest, "blob", set_aside=self._condemn_blob(digest))
         return data
 
     def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
-        """Return those of `digests` that are not kept; a file blob of the wrong size is not."""
+        """Return those of `digests` that are not kept. A file blob that is gone or of the wrong size is not, and is set
+        aside where the store is writable: what was believed to be kept is then known to be lost.
+        """
         wanted = set(digests)
         sql = "SELECT digest, size, data IS NULL FROM blob WHERE digest IN ({})"
+        lost = []
         for name, size, in_file in self._db.query_in(sql, map(bytes.fromhex, wanted)):
             digest = Digest(hex_name(name))
             if not in_file or self._files.holds(digest, size):
                 wanted.discard(digest)
+            elif digest in wanted:
+                lost.append(digest)
+        for digest in lost:
+            self._condemn_blob(digest)
         return wanted
 
     def put_record(self, preimage: Preimage) -> Key:
@@ -166,20 +175,23 @@ class LocalCas:
             if staged is not None:
                 self._files.discard(staged)
 
-    def _blob_bytes(self, digest: Digest) -> bytes | None:
+    def _blob(self, digest: Digest) -> tuple[bool, bytes | None]:
+        """Tell whether a blob is said to be kept, and return what there is of it, unverified."""
         row = self._db.one(_SELECT_BLOB, (bytes.fromhex(digest),))
         if row is None:
-            return None
+            return False, None
         data: bytes | None = row[0]
-        return self._files.read(digest) if data is None else data
+        return True, self._files.read(digest) if data is None else data
 
     def _condemn_blob(self, digest: Digest) -> bool:
-        """Set a damaged blob aside; at the end of the transaction if one is under way, since that may roll back."""
+        """Set a damaged blob aside, and let go of one whose file is gone; at the end of the transaction if one is under
+        way, since that may roll back.
+        """
 
         def condemn() -> None:
             with self._db.transaction():
-                data = self._blob_bytes(digest)  # another process may have put it right meanwhile
-                if data is not None and blob_digest(data) != digest:
+                there, data = self._blob(digest)  # another process may have put it right meanwhile
+                if there and (data is None or blob_digest(data) != digest):
                     self._move_blob(digest)
 
         return self._set_aside(condemn)

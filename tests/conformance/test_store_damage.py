@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 from support.store_damage import (
     blob_file,
@@ -21,7 +24,7 @@ from gsum.store.faults import (
     StoreDamaged,
     StoreInputOutput,
 )
-from gsum.store.local import open_store
+from gsum.store.local import LocalStore, open_store
 
 SMALL = b"small " * 100
 LARGE = b"large " * 20_000
@@ -116,10 +119,28 @@ def test_a_truncated_blob_file_is_missing_and_never_served(folder, size):
         truncate(blob_file(folder, entry.sources[0]), size)
         assert store.missing_blobs(entry.sources) == set(entry.sources)
         assert store.entries([entry.key]) == {}
-        with pytest.raises(BlobCorrupt):
+        with pytest.raises(BlobMissing):
             store.get_blob(entry.sources[0])
         keep(store, example(1, size=100_000))
         assert store.entries([entry.key]) == {entry.key: entry}
+
+
+@pytest.mark.parametrize("found", [lambda store, digest: store.missing_blobs([digest]), LocalStore.get_blob])
+@pytest.mark.parametrize("harm", [Path.unlink, lambda file: truncate(file, 70_000)])
+def test_a_blob_file_that_is_gone_or_cut_off_is_a_loss_once_it_is_found(folder, harm, found):
+    with open_store(folder) as store:
+        digest = store.put_blob(LARGE)
+        before = store.epoch()
+        harm(blob_file(folder, digest))
+        assert store.epoch() == before
+        with suppress(BlobCorrupt, BlobMissing), store.transaction():
+            found(store, digest)
+        lost = store.epoch()
+        assert lost != before
+        assert store.missing_blobs([digest, blob_digest(b"never kept")]) == {digest, blob_digest(b"never kept")}
+        assert store.epoch() == lost
+        store.put_blob(LARGE)
+        assert store.get_blob(digest) == LARGE
 
 
 def test_a_removed_blob_file_is_missing_and_can_be_put_again(folder):
@@ -299,9 +320,9 @@ def test_a_torn_write_that_lies_about_its_size_is_found_by_the_reader(folder):
     files.torn, files.claimed_size = 1000, len(LARGE)
     digest = store.put_blob(LARGE)
     files.torn = files.claimed_size = None
-    assert store.missing_blobs([digest]) == {digest}
     with pytest.raises(BlobCorrupt):
         store.get_blob(digest)
+    assert store.missing_blobs([digest]) == {digest}
 
 
 def test_a_disk_that_fails_to_read_is_no_reason_to_set_aside(folder):
