@@ -20,19 +20,21 @@ def executors(
     *,
     jobs: int | None = None,
     workers: int | None = None,
+    alone: bool = False,
     emit: Callable[[Event], None] = lambda _: None,
 ) -> Iterator[Callable[[str], Executor]]:
     """Give executors by toolchain name, each made once and kept until the block ends; workers may outlive it.
 
     `jobs` bounds the requests in flight, `workers` the processes of a local toolchain: with one, what is asked together
-    may share a pass. `emit` is told of workers that start, or are found warm.
+    may share a pass. `alone`: they are this command's own, and use nothing that others computed.
+    `emit` is told of workers that start, or are found warm.
     """
     made: dict[str, Executor] = {}
     warm = Warm(config.runtime_dir, workspace.section.worker_idle_seconds, lambda notice: emit(_event(notice)))
 
     def executor_for(name: str) -> Executor:
         if name not in made:
-            made[name] = _executor(config, workspace, name, warm, (jobs, workers))
+            made[name] = _executor(config, workspace, name, warm, (jobs, workers), alone)
         return made[name]
 
     try:
@@ -43,7 +45,7 @@ def executors(
 
 
 def _executor(
-    config: Config, workspace: Workspace, name: str, warm: Warm, bounds: tuple[int | None, int | None]
+    config: Config, workspace: Workspace, name: str, warm: Warm, bounds: tuple[int | None, int | None], alone: bool
 ) -> Executor:
     jobs, workers = bounds
     toolchain, cache, root, environ = workspace.toolchains[name], config.cache_dir, config.root, config.environ
@@ -61,6 +63,7 @@ def _executor(
         warm=warm,
         places=places[:workers],
         jobs=jobs,
+        alone=alone,
     )
 
 

@@ -52,8 +52,8 @@ def command(
 ) -> int:
     """Generate again what is stored below PATTERNs (all targets), and compare token by token.
 
-    The first round asks each request alone, the others in shuffled batches of several widths. What differs is kept
-    beside what is stored, which stays what is served, and the command exits 8.
+    A worker of its own computes all anew. The first round asks each request alone, the others in shuffled batches of
+    several widths. What differs is kept beside what is stored, which stays what is served, and the command exits 8.
     """
     config = current_config()
     asked = VerifyOptions(patterns or EVERYTHING, sample, seed, rounds, opaque)
@@ -84,7 +84,7 @@ def _verify(
     with (
         Interrupts(_say_stopping) as interrupts,
         reading_store(config, config.root) as store,
-        executors(config, universe.workspace, workers=1) as executor_for,
+        executors(config, universe.workspace, workers=1, alone=True) as executor_for,
     ):
         return Verification(
             universe=universe,

@@ -75,13 +75,16 @@ class LocalDialect:
         cache_dir: Path,
         workspace_root: Path,
         environ: Mapping[str, str],
+        keep_prefixes: bool = True,
     ) -> None:
+        """`keep_prefixes`: whether the worker may read what earlier ones computed of shared prefixes, and keep it."""
         self._toolchain_name = name
         self._toolchain = toolchain
         self._numerics = numerics
         self._cache_dir = cache_dir
         self._root = workspace_root
         self._environ = environ
+        self._keep_prefixes = keep_prefixes
 
     def launch(self) -> tuple[Sequence[str], Mapping[str, str], Path]:
         """Run this interpreter on the worker module in a minimal environment."""
@@ -128,6 +131,7 @@ class LocalDialect:
             self._numerics,
             str(model.folder),
             str(self._cache_dir),
+            keep_prefixes=self._keep_prefixes,
         )
 
     def greeted(self, line: bytes) -> Refusal | None:

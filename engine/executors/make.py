@@ -28,13 +28,15 @@ def make_executor(
     warm: Warm | None = None,
     places: Sequence[Slot] = (Slot(0),),
     jobs: int | None = None,
+    alone: bool = False,
 ) -> Executor:
     """Return the executor of a toolchain; `name` is what hints call it. Nothing is started before a request.
 
     `numerics` is the profile a local toolchain names. `environ` is where the local worker's few variables are
     taken from (`HOME`, `HF_HOME`, `CUDA_VISIBLE_DEVICES`, …); a command inherits the process environment.
     A local toolchain has a worker for each of `places`, as far as there is enough to do; without `warm` they end with
-    the executor. `jobs` bounds the requests in flight.
+    the executor. `jobs` bounds the requests in flight. With `alone` its workers are its own, and use
+    nothing that earlier ones computed.
     """
     if isinstance(toolchain, CommandToolchain):
         return command_executor(toolchain, workspace_root)
@@ -43,9 +45,9 @@ def make_executor(
     width = SCHEMES.get(numerics.batching, SINGLE).width
     members = []
     for place in places:
-        dialect = _dialect(
-            name, toolchain, numerics, {**(environ or {}), **place.environ}, place, warm, (cache_dir, workspace_root)
-        )
+        told = {**(environ or {}), **place.environ}
+        where = (cache_dir, workspace_root)
+        dialect = _dialect(name, toolchain, numerics, told, place, None if alone else warm, where, alone)
         executor = LineExecutor(dialect, reproducible=True, network=False, capacity=2 * width, width=width)
         members.append(Member(executor, dialect.is_there))
     if len(members) == 1 and jobs is None:
@@ -80,10 +82,19 @@ def _dialect(
     place: Slot,
     warm: Warm | None,
     where: tuple[Path, Path],
+    alone: bool,
 ) -> LocalDialect:
     cache, root = where
     if warm is None or warm.idle_seconds == 0:
-        return LocalDialect(name, toolchain, numerics, cache_dir=cache, workspace_root=root, environ=environ)
+        return LocalDialect(
+            name,
+            toolchain,
+            numerics,
+            cache_dir=cache,
+            workspace_root=root,
+            environ=environ,
+            keep_prefixes=not alone,
+        )
     return WarmDialect(
         name,
         toolchain,

@@ -18,12 +18,9 @@ from gsum.engine.executors.protocol import FailureReason, WorkerNotice
 from gsum.engine.executors.runtime import Runtime, RuntimeRefused
 from gsum.engine.executors.slots import Slot
 from gsum.engine.executors.warm import WarmChannel, find_or_start
-from gsum.engine.llm.fit import code_digest, worker_name
+from gsum.engine.llm.fit import TOLD, code_digest, worker_name
 from gsum.engine.llm.wire import SOCKET_OPTION, Hello, Ready
 from gsum.rules.config import LocalToolchain, NumericsSection
-
-_TOLD = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
-"""What of the environment makes a worker another one."""
 
 
 class Warm(msgspec.Struct, frozen=True):
@@ -50,7 +47,7 @@ class WarmDialect(LocalDialect):
         slot: Slot,
     ) -> None:
         super().__init__(name, toolchain, numerics, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ)
-        self._told = {one: environ[one] for one in _TOLD if one in environ}
+        self._told = {one: environ[one] for one in TOLD if one in environ}
         self._toolchain_called = name
         self._warm, self._slot = warm, slot
         self._runtime: Runtime | None = None

@@ -33,6 +33,8 @@ CODE = (
     "store/version.py",
 )
 """Every module of ours that a worker imports."""
+TOLD = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
+"""What of the environment makes a worker another one."""
 _PACKAGES = Path(__file__).resolve().parents[2]
 _HEX = 24
 

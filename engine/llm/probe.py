@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gsum.engine.llm.kept import circumstances, keep
+from gsum.engine.llm.kept import Start, circumstances, keep
 from gsum.engine.llm.load import LoadedModel
 from gsum.engine.llm.ragged import uneven_rows
 from gsum.engine.llm.schemes import Scheme
@@ -19,9 +19,9 @@ from gsum.engine.llm.wire import Hello
 _DECODER = msgspec.json.Decoder(list[str])
 
 
-def uneven_shapes(hello: Hello, loaded: LoadedModel, scheme: Scheme, seen: dict[str, str]) -> list[str]:
+def uneven_shapes(hello: Hello, loaded: LoadedModel, scheme: Scheme, seen: dict[str, str], start: Start) -> list[str]:
     """Return what `uneven_rows` says of a model under a scheme; `seen` is what the worker observed of itself."""
-    kept = Path(hello.cache_dir) / "probes" / circumstances(hello, scheme, seen)
+    kept = Path(hello.cache_dir) / "probes" / circumstances(hello, scheme, seen, start)
     with contextlib.suppress(OSError, msgspec.DecodeError):
         return _DECODER.decode(kept.read_bytes())
     found = uneven_rows(loaded.model, scheme.quantum, scheme.rows)

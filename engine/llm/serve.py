@@ -11,7 +11,7 @@ import msgspec
 
 from gsum.engine.llm.convert import converted_folder
 from gsum.engine.llm.fit import fingerprint, library_versions
-from gsum.engine.llm.kept import circumstances
+from gsum.engine.llm.kept import Start, circumstances
 from gsum.engine.llm.load import LoadedModel, load
 from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.probe import uneven_shapes
@@ -43,8 +43,11 @@ class Served(msgspec.Struct, frozen=True):
     """Where a processor's passes over shared prefixes are kept; on other devices they are computed sooner than read."""
 
 
-def open_model(hello: Hello) -> Served | Refused:
-    """Load and check what a greeting declares; with `observe`, load it and check nothing but the files' format."""
+def open_model(hello: Hello, start: Start) -> Served | Refused:
+    """Load and check what a greeting declares; with `observe`, load it and check nothing but the files' format.
+
+    `start`: what this process was when it began, for what is kept for later ones.
+    """
     if hello.version != WIRE_VERSION:
         return Refused("mismatch", "the worker is of another version than its client", hint="reinstall gsum")
     wanted = declared(hello.toolchain, hello.numerics)
@@ -69,18 +72,27 @@ def open_model(hello: Hello) -> Served | Refused:
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
-    if not hello.observe and scheme.width > 1 and (uneven := uneven_shapes(hello, loaded, scheme, seen)):
+    if not hello.observe and scheme.width > 1 and (uneven := uneven_shapes(hello, loaded, scheme, seen, start)):
         return _uneven(hello, uneven)
     if is_gguf(hello.toolchain):  # what they were converted to is made or mended by loading
         files |= _fingerprints(sorted(converted_folder(hello.toolchain, Path(hello.cache_dir)).glob("*")))
-    return _served(hello, loaded, seen, files)
+    prefixes = None
+    if loaded.device == "cpu" and hello.keep_prefixes and not hello.observe:
+        prefixes = PrefixFiles(Path(hello.cache_dir), circumstances(hello, scheme, seen, start))
+    return _served(hello, loaded, seen, files, prefixes)
 
 
 def _fingerprints(files: list[Path]) -> dict[Path, tuple[int, ...]]:
     return dict(zip(files, fingerprint(files), strict=True))
 
 
-def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str], files: dict[Path, tuple[int, ...]]) -> Served:
+def _served(
+    hello: Hello,
+    loaded: LoadedModel,
+    seen: dict[str, str],
+    files: dict[Path, tuple[int, ...]],
+    prefixes: PrefixFiles | None,
+) -> Served:
     import torch  # noqa: PLC0415
 
     device = loaded.device
@@ -91,9 +103,6 @@ def _served(hello: Hello, loaded: LoadedModel, seen: dict[str, str], files: dict
     backend = hello.toolchain.grammar.backend
     versions = {**library_versions(), "torch": str(torch.__version__)}
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
-    prefixes = None
-    if loaded.device == "cpu" and not hello.observe:
-        prefixes = PrefixFiles(Path(hello.cache_dir), circumstances(hello, scheme, seen))
     return Served(loaded, seen, device, seen["dtype"], versions, backend, scheme, files, prefixes)
 
 

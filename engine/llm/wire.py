@@ -39,6 +39,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """The digest of the client's code (`fit.code_digest`); empty: that of this very installation."""
     idle_seconds: int = 0
     """How long a worker that is found by its socket stays without a client."""
+    keep_prefixes: bool = True
+    """Whether what earlier workers kept of shared prefixes may be read; if not, nothing is kept either."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

@@ -17,6 +17,7 @@ from gsum.engine.executors.runtime import Runtime
 from gsum.engine.llm.bench import Bench
 from gsum.engine.llm.fit import code_digest, fingerprint, substance
 from gsum.engine.llm.hermetic import limit_memory, refuse_network
+from gsum.engine.llm.kept import started
 from gsum.engine.llm.post import Door, Letter, Post, Tally
 from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.wire import OUTDATED, SOCKET_OPTION, Ask, Drop, Hello, Ready, Refused, State, Status
@@ -41,7 +42,7 @@ def main() -> None:
         letter = post.inbox.get()
     first = letter.message
     tally.toolchain, tally.device = first.name, first.toolchain.device.value
-    served = open_model(first)
+    served = open_model(first, started(code, os.environ))
     if isinstance(served, Served):
         served.observed["network"] = isolation.value
         served = limit_memory_of(served, first)

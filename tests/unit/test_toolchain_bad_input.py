@@ -18,6 +18,7 @@ from gsum.engine.llm import convert
 from gsum.engine.llm.convert import ensure_converted
 from gsum.engine.llm.decode import Decoder, GrammarError, OverBudget
 from gsum.engine.llm.fit import fingerprint
+from gsum.engine.llm.kept import Start
 from gsum.engine.llm.load import load
 from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.sources import ToolchainError
@@ -126,13 +127,13 @@ def test_a_damaged_conversion_is_mended_and_known_by_what_it_is_then(tmp_path, w
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     files = {"m.gguf": hashlib.sha256(b"GGUF").hexdigest()}
     hello = Hello("tiny", toolchain_for(whole, files=files), NUMERICS, str(tmp_path), str(tmp_path / "cache"))
-    first = open_model(hello)
+    first = open_model(hello, Start("c"))
     assert isinstance(first, Served)
     weights = convert.converted_folder(hello.toolchain, tmp_path / "cache") / "model.safetensors"
     whole_weights = weights.read_bytes()
     weights.write_bytes(whole_weights[:-1])
     assert fingerprint([weights])[0] != first.files[weights]
-    second = open_model(hello)
+    second = open_model(hello, Start("c"))
     assert isinstance(second, Served)
     assert weights.read_bytes() == whole_weights
     assert fingerprint(list(second.files)) == tuple(second.files.values())
@@ -200,7 +201,7 @@ def test_five_thousand_lines_are_over_budget_and_are_not_tokenised(whole, tmp_pa
 
 def test_an_instruction_set_that_is_not_there_is_refused_and_says_where_to_look(whole, tmp_path):
     numerics = msgspec.structs.replace(NUMERICS, instruction_set="AVX1024")
-    refused = open_model(Hello("tiny", toolchain_for(whole), numerics, str(whole), str(tmp_path)))
+    refused = open_model(Hello("tiny", toolchain_for(whole), numerics, str(whole), str(tmp_path)), Start("c"))
     assert isinstance(refused, Refused)
     assert refused.facts["instruction_set"].startswith("declared AVX1024, found ")
     assert refused.hint is not None

@@ -7,10 +7,11 @@ from support.tiny_model import NUMERICS, make_model, toolchain_for
 
 from gsum.engine.llm import kept, prefixes
 from gsum.engine.llm.decode import Decoder
-from gsum.engine.llm.kept import circumstances
+from gsum.engine.llm.kept import Start, circumstances, started
 from gsum.engine.llm.load import load
 from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.schemes import SCHEMES
+from gsum.engine.llm.serve import Served, open_model
 from gsum.engine.llm.wire import Hello
 from gsum.rules.config import Dtype, NumericsSection
 from gsum.rules.requests import Message, Request, Role
@@ -19,6 +20,7 @@ ASKED = Request(
     (Message(Role.SYSTEM, "You copy facts."), Message(Role.USER, "[1] hello harbour")), 1, None, 24, 500, "t", "p"
 )
 OTHER = msgspec.structs.replace(ASKED, messages=(Message(Role.SYSTEM, "Another."), ASKED.messages[1]))
+START = Start("code")
 SCHEME_NAMES = ("single-2", "ragged-1", "ragged-2", "fixed-1")
 
 
@@ -88,23 +90,41 @@ def test_a_cache_that_can_not_be_written_costs_a_pass(loaded, tmp_path):
     assert done[0].token_ids == done[1].token_ids
 
 
+def test_a_worker_that_is_to_compute_all_itself_reads_and_keeps_no_prefix(tmp_path):
+    folder = make_model(tmp_path / "m")
+    cache = tmp_path / "cache"
+    hello = Hello("tiny", toolchain_for(folder), NUMERICS, str(folder), str(cache))
+    for keeps, reused in ((False, False), (True, False), (True, True), (False, False)):
+        served = open_model(msgspec.structs.replace(hello, keep_prefixes=keeps), START)
+        assert isinstance(served, Served)
+        done = Decoder(served.loaded, served.scheme, served.prefixes).generate(ASKED)
+        assert (done.reused > 0) is reused
+        assert (cache / prefixes.FOLDER).exists() or not keeps
+
+
 def test_all_that_decides_a_bit_is_among_the_circumstances(tmp_path, monkeypatch):
     folder = make_model(tmp_path / "m")
     toolchain = toolchain_for(folder)
     hello = Hello("tiny", toolchain, NUMERICS, str(folder), "")
     ragged = SCHEMES["ragged-1"]
-    told = [circumstances(hello, ragged, {"threads": "1"}), circumstances(hello, ragged, {"threads": "2"})]
-    told.append(circumstances(hello, SCHEMES["ragged-2"], {"threads": "1"}))
+    told = [
+        circumstances(hello, ragged, {"threads": "1"}, START),
+        circumstances(hello, ragged, {"threads": "2"}, START),
+    ]
+    told.append(circumstances(hello, SCHEMES["ragged-2"], {"threads": "1"}, START))
     for changed in (
         msgspec.structs.replace(hello, numerics=NumericsSection("ragged-1", 2)),
         msgspec.structs.replace(hello, toolchain=toolchain_for(folder, dtype=Dtype.BFLOAT16)),
         msgspec.structs.replace(hello, toolchain=msgspec.structs.replace(toolchain, files={"a": "b"})),
     ):
-        told.append(circumstances(changed, ragged, {"threads": "1"}))
-    for name, value in (("processor", "another"), ("code_digest", "c"), ("library_versions", {"torch": "0"})):
+        told.append(circumstances(changed, ragged, {"threads": "1"}, START))
+    for name, value in (("processor", "another"), ("interpreter", []), ("torch_build", "t"), ("library_versions", {})):
         with monkeypatch.context() as patch:
             patch.setattr(kept, name, lambda value=value: value)
-            told.append(circumstances(hello, ragged, {"threads": "1"}))
-    assert len(set(told)) == len(told) == 9
+            told.append(circumstances(hello, ragged, {"threads": "1"}, START))
+    for start in (Start("other code"), started("code", {"LD_LIBRARY_PATH": "/x"})):
+        told.append(circumstances(hello, ragged, {"threads": "1"}, start))
+    assert len(set(told)) == len(told) == 12
+    assert circumstances(hello, ragged, {"threads": "1"}, started("code", {"HOME": "/x"})) == told[0]
     renamed = msgspec.structs.replace(hello, name="other", cache_dir="elsewhere")
-    assert circumstances(renamed, ragged, {"threads": "1"}) == told[0]
+    assert circumstances(renamed, ragged, {"threads": "1"}, START) == told[0]

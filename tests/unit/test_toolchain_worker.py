@@ -14,6 +14,7 @@ from gsum.engine.executors.local import LocalDialect, numerics_environment
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.observe import observe_toolchain
 from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated
+from gsum.engine.llm.kept import Start
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import Device, FolderSource, GrammarSection, NumericsSection, Strength
 from gsum.rules.requests import Message, Request, Role
@@ -176,7 +177,7 @@ def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp
     from gsum.engine.llm.wire import Answer, Ask, Hello, Refused
 
     hello = Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))
-    bench = Bench(open_model(hello))
+    bench = Bench(open_model(hello, Start("c")))
     seen = []
     step = bench.decoder.step
 
@@ -205,7 +206,7 @@ def bench(folder, tmp_path):
     from gsum.engine.llm.serve import open_model
     from gsum.engine.llm.wire import Hello
 
-    return Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))))
+    return Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path)), Start("c")))
 
 
 def take(bench, letters):
@@ -283,7 +284,7 @@ def test_a_client_with_little_to_ask_has_its_turn_beside_one_with_much(folder, t
     from gsum.engine.llm.serve import open_model
     from gsum.engine.llm.wire import Ask, Hello
 
-    bench = Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path))))
+    bench = Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path)), Start("c")))
     for number in range(3 * RAGGED_WIDTH):
         bench.take(0, Ask(f"{number}", ask("x").request))
     said = bench.step()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from support.engine import TickingClock, run_build
 from support.tiny_model import FILES, make_model, sha256_of
+from support.warm_workers import ended
 from support.workspaces import make_workspace
 
+from gsum.cli.group import cli
 from gsum.engine.executors.client import LineExecutor
 from gsum.engine.executors.local import LocalDialect
 from gsum.engine.executors.process import ChildProcess
+from gsum.engine.executors.workers import look
+from gsum.engine.llm import prefixes
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.engine.universe import load_universe
 from gsum.engine.verifying.report import RequestVerified, VerifyOptions, VerifyStatus
@@ -145,6 +151,16 @@ def test_an_interruption_keeps_what_was_generated_and_asks_no_more(root, store, 
     verified = [event.request for event in events if isinstance(event, RequestVerified)]
     assert report.executions == len(verified) == 2
     assert len(store.observations(key)) == before + verified.count(key)
+
+
+def test_the_command_asks_a_worker_of_its_own_that_keeps_nothing(root, store, tmp_path):
+    """A worker that stayed, or a prefix that one kept, would confirm itself."""
+    with ended(tmp_path / "run") as folder, contextlib.chdir(root):
+        environment = {"GSUM_RUNTIME_DIR": str(folder), "GSUM_CACHE": str(tmp_path / "cache"), "GSUM_STORE": None}
+        ran = CliRunner(env=environment).invoke(cli, ["verify", PATTERN, "--rounds", "1", "-q"])
+        assert (ran.exit_code, look(folder)) == (0, [])
+        assert not folder.exists()
+        assert not (tmp_path / "cache" / prefixes.FOLDER).exists()
 
 
 def requests_of(root, store):

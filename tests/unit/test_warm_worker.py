@@ -51,7 +51,7 @@ class Clients:
         self.model, self.tmp_path, self.sockets = model, tmp_path, sockets
         self.notices, self.made = [], []
 
-    def __call__(self, numerics=RAGGED, idle=300, model=None, **changes):
+    def __call__(self, numerics=RAGGED, idle=300, model=None, alone=False, **changes):
         made = make_executor(
             toolchain_for(model or self.model, **changes),
             numerics,
@@ -60,6 +60,7 @@ class Clients:
             name="tiny",
             environ=os.environ,
             warm=Warm(self.sockets, idle, self.notices.append),
+            alone=alone,
         )
         self.made.append(made)
         return made
@@ -441,6 +442,18 @@ def test_without_idle_time_a_worker_ends_with_its_executor_and_no_socket_is_made
     executor.close()
     assert gone(pid)
     assert not sockets.exists()
+
+
+def test_who_wants_to_be_alone_gets_a_worker_of_its_own_that_reads_no_kept_prefix(clients, sockets):
+    warm, alone = clients(), clients(alone=True)
+    shared = one(warm)
+    own = one(alone)
+    assert own.generation == shared.generation
+    assert own.reused == 0
+    assert alone.pid != warm.pid == only(sockets).status.pid
+    pid = alone.pid
+    alone.close()
+    assert gone(pid)
 
 
 def test_a_dialect_without_sockets_says_nothing_of_idling(model, tmp_path):
