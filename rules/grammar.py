@@ -143,7 +143,8 @@ def _limits(things: Sequence[Mapping[str, str]], fields: Sequence[str], quota: i
 def _schema_grammar(schema: SchemaSection, citable: int, *, reduces: bool = False) -> str:
     """Admit the schema's JSON shape, its enumerations and the evidence numbers given, each once a claim.
 
-    Of the fields that a reduction says once, the enumerations are shared out; texts can't be.
+    Of the fields that a reduction says once, the enumerations are shared out; texts can't be. One that is full makes no
+    more claims than it was given.
     """
     if citable == 0:
         return _grammar(Strength.SCHEMA, [_NOTHING])
@@ -156,9 +157,10 @@ def _schema_grammar(schema: SchemaSection, citable: int, *, reduces: bool = Fals
     fixed = [dict(zip(told, chosen, strict=True)) for chosen in itertools.product(*(schema.enums[f] for f in told))]
     names = [f"claim_{place}" for place in range(len(fixed))]
     claims = [_claim_rule(schema, name, texts, values, cited) for name, values in zip(names, fixed, strict=True)]
-    attempts = _varied(fixed, told, schema.max_claims)
     full = reduces and schema.reduce_full
-    listed = list_rules(names, schema.max_claims, attempts, repeated=True, full=full)
+    most = min(schema.max_claims, citable) if full else schema.max_claims
+    attempts = _varied(fixed, told, most)
+    listed = list_rules(names, most, attempts, repeated=True, full=full)
     return _grammar(Strength.SCHEMA, [_START, *listed, *claims, *numbers, text, *_enum_rules(schema)])
 
 

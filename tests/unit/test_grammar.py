@@ -417,6 +417,10 @@ def test_a_full_reduction_by_schema_has_as_many_claims_as_it_may() -> None:
     assert admits(grammar, answer_text([]))
     assert admits(grammar, answer_text(claims))
     assert not admits(grammar, answer_text(claims[:3]))
+    two = choice(Strength.SCHEMA, msgspec.structs.replace(PRODUCT, reduce_full=True), FACTS[:2])
+    assert admits(two, answer_text(claims[:2]))
+    for others in (claims[:1], claims[:3], claims):  # no more claims than it was given
+        assert not admits(two, answer_text(others))
 
 
 @pytest.mark.parametrize("strength", CONSTRAINED)
