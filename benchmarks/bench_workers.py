@@ -1,9 +1,10 @@
 """One worker with two threads against two with one, a cold start, and what a warm worker costs to find.
 
-    .venv/bin/python benchmarks/bench_workers.py --write
+    .venv/bin/python benchmarks/bench_workers.py --write     # --again: only the page, of the rows that were kept
 
-Each way starts workers of its own, answers one request on each (its model loaded, its prefix prefilled: this is not
-counted), then the same prompts in the same order. Ways alternate within a repeat. Not for a machine that does else.
+Each way starts workers of its own, has one token of each (its model loaded, its prefix prefilled) and one answer (this
+is not counted), then the same prompts in the same order. Ways alternate within a repeat. Not for a machine that does
+else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import msgspec
 import platformdirs
+from generate.goals import worker_goals
 from generate.prompts import leaf_requests
 
 from gsum.engine.executors.client import LineExecutor
@@ -114,8 +116,8 @@ def way(bench: Bench, workers: int, profile: str) -> dict[str, Any]:
     first: dict[str, float] = {}
     for place in range(workers):
         executor, began = bench.executor([place], numerics), time.monotonic()
-        bench.answers(executor, bench.requests[:1])
-        first = first or {"first answer s": time.monotonic() - began, "of it cpu s": cpu_seconds(pids(bench))}
+        bench.answers(executor, [msgspec.structs.replace(bench.requests[0], max_new_tokens=1)])
+        first = first or {"first token s": time.monotonic() - began, "of it cpu s": cpu_seconds(pids(bench))}
         executor.close()
     executor = bench.executor(list(range(workers)), numerics)
     bench.answers(executor, bench.requests[:workers])
@@ -156,7 +158,12 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write benchmarks/results/workers.json and .md")
+    parser.add_argument("--again", action="store_true", help="write the page of workers.json again, and run nothing")
     given = parser.parse_args()
+    if given.again:
+        kept = json.loads(RESULTS.with_suffix(".json").read_text())
+        RESULTS.with_suffix(".md").write_text(table(kept["rows"], kept["processors"]))
+        return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # end the workers, too
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -173,7 +180,7 @@ def main() -> None:
         by_profile.setdefault(row["profile"], set()).add(row.pop("ids"))
     if any(len(ids) > 1 for ids in by_profile.values()):
         raise SystemExit("one profile gave different token ids in different ways")
-    text = table(rows, given)
+    text = table(rows, os.cpu_count())
     print(text)
     if given.write:
         report = {"processors": os.cpu_count(), "rows": rows}
@@ -181,15 +188,18 @@ def main() -> None:
         RESULTS.with_suffix(".md").write_text(text)
 
 
-def table(rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
-    """Return the medians over the repeats as a page."""
+def table(rows: list[dict[str, Any]], processors: int | None) -> str:
+    """Return the medians over the repeats, and what became of the goals, as a page."""
+    prompts, repeats = rows[0]["requests"], sum(row["way"] == rows[0]["way"] for row in rows)
+    first = "token is its start, without a conversion, with the prefill of one prompt"
+    if "first token s" not in rows[0]:
+        first = "answer is its start, without a conversion, with one generation alone"
     names = [name for name in rows[0] if name not in ("way", "profile")]
     lines = [
         "# Workers and threads",
         "",
-        f"{given.prompts} leaf prompts of the corpus, medians of {given.repeats} repeats, ways alternating, on"
-        f" {os.cpu_count()} processors. A cold worker's first answer is its start, without a conversion, with one",
-        "generation alone.",
+        f"{prompts} leaf prompts of the corpus, medians of {repeats} repeats, ways alternating, on {processors}",
+        f"processors. A cold worker's first {first}.",
         "",
         "| workers × threads | profile | " + " | ".join(names) + " |",
         "|---" * (len(names) + 2) + "|",
@@ -198,6 +208,8 @@ def table(rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
         mine = [row for row in rows if (row["way"], row["profile"]) == key]
         cells = [f"{statistics.median(row[name] for row in mine):.4g}" for name in names]
         lines.append(f"| {key[0]} | {key[1]} | " + " | ".join(cells) + " |")
+    goals = [f"| {goal} | {reached} |" for goal, reached in worker_goals(rows).items()]
+    lines += ["", "| goal | reached |", "|---|---|", *goals]
     return "\n".join(lines) + "\n"
 
 

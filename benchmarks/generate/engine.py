@@ -87,6 +87,7 @@ class Engine:
             wall=wall,
             cpu=cpu,
             outputs=tuple(one.generation.token_ids for one in done),
+            forced=sum(one.forced for one in done),
         )
 
     def close(self) -> None:

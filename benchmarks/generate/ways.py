@@ -20,7 +20,10 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One run of a way over its prompts. `cpu`: seconds of the processes that hold the model."""
+    """One run of a way over its prompts. `cpu`: seconds of the processes that hold the model.
+
+    `forced` of the new tokens were set by a grammar and fed together; each of the others took a step of the model.
+    """
 
     requests: int
     prompt_tokens: int
@@ -28,6 +31,7 @@ class Turn(msgspec.Struct, frozen=True):
     wall: float
     cpu: float
     outputs: tuple[tuple[int, ...], ...] = ()
+    forced: int = 0
 
 
 class Way(Protocol):
@@ -66,6 +70,9 @@ class Measured(msgspec.Struct):
             "requests": first.requests,
             "prompt tokens": first.prompt_tokens,
             "new tokens": first.new_tokens,
+            "forced": first.forced,
+            "sampled": first.new_tokens - first.forced,
+            "tokens a step": round(first.new_tokens / max(1, first.new_tokens - first.forced), 2),
             "requests a s": round(statistics.median(rates), 3),
             "from": round(min(rates), 3),
             "to": round(max(rates), 3),

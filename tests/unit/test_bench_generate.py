@@ -83,6 +83,59 @@ def test_a_row_holds_medians_and_the_spread_of_the_turns():
     assert row["cpu s a request"] == 0.5
 
 
+def test_a_row_tells_how_many_tokens_a_step_of_the_model_gave():
+    from generate.ways import Measured, Turn
+
+    measured = Measured(Fixed(Turn(2, 100, 40, 1.0, 1.0, (), 30)))
+    measured.measure()
+    assert [measured.row()[name] for name in ("forced", "sampled", "tokens a step")] == [30, 10, 4.0]
+
+
+def test_goals_of_speed_compare_ways_on_as_many_cores():
+    from generate.goals import speed_goals
+
+    rates = {
+        "gsum smollm2, 8 at a time, 1 thread": 1.0,
+        "gsum smollm2, 1 at a time, 1 thread": 0.5,
+        "gsum smollm2, 8 at a time, no grammar, 1 thread": 9.0,
+        "gsum smollm2, 8 at a time, 2 workers, 1 thread": 1.8,
+        "transformers generate, float32 sdpa, 1 thread": 0.2,
+        "llama.cpp bf16, 1 slot, 1 thread": 0.1,
+        "llama.cpp bf16, 8 slots, 1 thread": 0.7,
+        "llama.cpp bf16, 8 slots, 2 threads": 1.0,
+    }
+    assert speed_goals([{"way": way, "requests a s": rate} for way, rate in rates.items()]) == {
+        "gsum smollm2, 8 at a time, 1 thread / transformers generate, float32 sdpa, 1 thread": "5.00, at least 5: met",
+        "gsum smollm2, 8 at a time, 1 thread / llama.cpp bf16, 8 slots, 1 thread": "1.43, at least 1.5: NOT MET",
+        "gsum smollm2, 8 at a time, 2 workers, 1 thread / llama.cpp bf16, 8 slots, 2 threads": (
+            "1.80, at least 1.5: met"
+        ),
+    }
+
+
+def test_goals_of_workers_are_of_medians_and_an_answer_shows_no_miss():
+    from generate.goals import worker_goals
+
+    rows = [{"way": "1 × 1", "first token s": s, "warm, found in ms": ms} for s, ms in ((4, 20), (5, 51), (9, 70))]
+    assert worker_goals(rows) == {
+        "1 × 1, cold: first token s": "5.00, at most 5: met",
+        "1 × 1, warm: found in ms": "51.0, at most 50: NOT MET",
+    }
+    late, soon = ({"way": "1 × 2", "first answer s": s, "warm, found in ms": 5.0} for s in (8.0, 4.0))
+    assert worker_goals([late])["1 × 2, cold: first answer s"].endswith("not shown, as the first token comes before")
+    assert worker_goals([soon])["1 × 2, cold: first answer s"].endswith("at most 5: met")
+    assert worker_goals([{**late, "first token s": 6.0}])["1 × 2, cold: first token s"].endswith("NOT MET")
+
+
+def test_the_page_of_workers_is_made_of_its_rows_alone():
+    from bench_workers import table
+
+    row = {"way": "1 × 1", "profile": "p", "first token s": 4.0, "requests": 8, "warm, found in ms": 12.0}
+    page = table([row, row], 2)
+    assert "8 leaf prompts of the corpus, medians of 2 repeats" in page
+    assert "| 1 × 1, cold: first token s | 4.00, at most 5: met |" in page
+
+
 def test_outputs_are_compared_as_far_as_both_have_them():
     from generate.ways import Measured, Turn, same_outputs
 
