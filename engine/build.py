@@ -120,14 +120,28 @@ class Build:
         hits = [self._graph.actions[label] for label in plan.hits]
         latest = self._committer.previous(hits)
         moved = [action for action in hits if latest.get(action.label) != self._keys.actions[action.label].key]
-        shown = hits if plan.to_run else moved
-        keyed = [(action.label, self._keys.actions[action.label].key) for action in shown]
+        told = {action.label for action in moved} | self._beside(plan)
+        keyed = [(action.label, self._keys.actions[action.label].key) for action in hits if action.label in told]
         events = [ActionCached(label, key, hit_of(key, latest.get(label))) for label, key in keyed]
         with self._store.transaction():
             self._committer.targets(moved, self._clock.now())
             self._committer.events(events)
         for event in events:
             self._reporter(event)
+
+    def _beside(self, plan: Plan[ActionEntry]) -> set[str]:
+        """Return the hits of dossiers in which something runs, and below what runs.
+
+        Whether another one was analysed tells whether its manifest changed, which may be for what the principal may
+        not read: of its hits nothing is told.
+        """
+        running = [self._graph.actions[label] for label in plan.to_run]
+        dossiers = {(action.package, action.dossier) for action in running}
+        below = {child for action in running for child in action.children}
+        hits = (self._graph.actions[label] for label in plan.hits)
+        return {
+            action.label for action in hits if action.label in below or (action.package, action.dossier) in dossiers
+        }
 
     def _differences(self) -> tuple[Difference, ...]:
         """Compare what ran with what the store serves for the same keys, or holds for the same requests."""

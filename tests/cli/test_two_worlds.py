@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 
@@ -90,6 +91,25 @@ def test_a_revocation_takes_the_text_out_of_all_that_is_shown_afterwards(tmp_pat
         ran = gsum(*command)
         assert "Hall 1" not in ran.out + ran.err, command
         assert "1 March" not in ran.out + ran.err, command
+
+
+def test_events_do_not_tell_that_a_hidden_document_changed(tmp_path):
+    def told(root, hidden):
+        gsum = Gsum(root, {"S-1": 2, "S-2": 2, "S-3": 2})
+        withdraw(gsum.root, "S-2", "D-00")
+        for _ in range(2):
+            gsum("build", "//dossier:...", "//baseline:...")
+            time.sleep(0.05)  # past the tick in which a file that was looked at is not trusted
+        if hidden:
+            activate(gsum.root, "S-2", "D-00", "2")
+        activate(gsum.root, "S-1", "D-00", "2")
+        gsum("build", "//dossier:...", "//baseline:S-2", "--events", "../events.jsonl")
+        events = [json.loads(line) for line in (root.parent / "events.jsonl").read_text().splitlines()]
+        return [(event["event"], event.get("label")) for event in events]
+
+    plain = told(tmp_path / "a" / "w", hidden=False)
+    assert ("ActionCached", "//dossier:S-1/leaf-01") in plain
+    assert plain == told(tmp_path / "b" / "w", hidden=True)
 
 
 def test_the_order_of_what_was_cached_does_not_tell_that_a_hidden_document_changed(tmp_path):
