@@ -74,7 +74,7 @@ def check(name: str, loaded: LoadedModel, asked: Sequence[Request], single: int)
     return {
         "model": name,
         "bitwise invariant": exact,
-        "products whose rows move": uneven_rows(loaded.model, FIXED.quantum, FIXED.rows),
+        "products whose rows move": uneven_rows(loaded.model, FIXED),
         "invariance": invariance,
         "across schemes, which promise nothing to each other": compared(reference, alone),
         "ways": [run.row() for run in runs],

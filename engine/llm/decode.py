@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _PREFIXES = 4
 """How many prefixes are kept: a build has one a prompt."""
-_PASS_ROWS = 1024
-"""A pass takes no further sequence past this many rows; which pass a chunk is in changes none of its bits."""
 _SLOT_BYTES = 2 << 30
 """Memory for keys and values beyond which no further request is taken on."""
 
@@ -178,8 +176,7 @@ class Decoder:
         What was left out of a pass comes first in the next: no piece waits for others to end.
         """
         taken: list[tuple[Writing, Slot, list[list[int]]]] = []
-        most = self.scheme.rows or _PASS_ROWS
-        left = most
+        left = self.scheme.most
         self._passes += 1
         for writing in sorted(self._writing.values(), key=lambda one: one.fed):
             piece = writing.pending[: self.scheme.rows or None]

@@ -24,6 +24,6 @@ def uneven_shapes(hello: Hello, loaded: LoadedModel, scheme: Scheme, seen: dict[
     kept = Path(hello.cache_dir) / "probes" / circumstances(hello, scheme, seen, start)
     with contextlib.suppress(OSError, msgspec.DecodeError):
         return _DECODER.decode(kept.read_bytes())
-    found = uneven_rows(loaded.model, scheme.quantum, scheme.rows)
+    found = uneven_rows(loaded.model, scheme)
     keep(kept, msgspec.json.encode(found))
     return found

@@ -25,7 +25,7 @@ _FREE = 16
 _MOVING_ROPES = ("dynamic", "longrope")  # their frequencies depend on the longest sequence of a pass
 _PROBED_ROWS = (1, 5, 12, 16, 61)
 _PROBED_VALUES = 1 << 18
-"""How many values of a product are compared, in 64 to 1024 rows: in bfloat16 another path shows in one of thousands."""
+"""How many values of a product are compared, in 64 rows or more: in bfloat16 another path shows in one of thousands."""
 _PROBED_SHIFTS = (1, 7, 100)
 
 
@@ -162,39 +162,42 @@ def require_plain_attention(name: str, model: PreTrainedModel) -> None:
         )
 
 
-def uneven_rows(model: PreTrainedModel, quantum: int, fixed: int = 0) -> list[str]:
+def uneven_rows(model: PreTrainedModel, scheme: Scheme) -> list[str]:
     """Return the shapes of linear layers whose rows differ in any bit by how many are computed together.
 
-    With `fixed` rows in every pass: by their place among them. The promise that batching keeps bits stands on this
-    property of the machine's matrix products, so it is looked at (see `probe`), at every shape the model has.
+    From the fewest to all that a scheme's passes may have; where all have as many: by their place among them. The
+    promise that batching keeps bits stands on this property of the machine's matrix products, so it is looked at (see
+    `probe`), at every shape the model has.
     """
     import torch  # noqa: PLC0415
 
-    kinds: dict[tuple[int, ...], torch.nn.Linear] = {}
+    kinds: dict[tuple[tuple[int, ...], int], torch.nn.Linear] = {}
+    head = model.get_output_embeddings()
     for module in model.modules():
-        if isinstance(module, torch.nn.Linear):
-            kinds.setdefault(tuple(module.weight.shape), module)
+        if isinstance(module, torch.nn.Linear):  # each chunk of a pass may be one row, with a row of logits
+            most = scheme.logits(scheme.most) if module is head else scheme.most
+            kinds.setdefault((tuple(module.weight.shape), most), module)
     uneven = []
     draw = torch.Generator().manual_seed(0)
-    for shape, linear in kinds.items():
-        most = fixed or -(-min(1024, max(64, _PROBED_VALUES // shape[0])) // quantum) * quantum
+    for (shape, most), linear in kinds.items():
         rows = torch.randn((most, shape[1]), generator=draw).to(dtype=linear.weight.dtype, device=linear.weight.device)
         with torch.inference_mode():
-            if not (_moves(linear, rows) if fixed else _splits(linear, rows, quantum)):
+            if not (_moves(linear, rows) if scheme.rows else _splits(linear, rows, scheme.quantum)):
                 uneven.append("×".join(map(str, shape)))
     return sorted(set(uneven))
 
 
 def _splits(linear: torch.nn.Linear, rows: torch.Tensor, quantum: int) -> bool:
-    """Whether fewer rows give what they give among all."""
+    """Whether the first rows, in several numbers, and the last ones give what they give among all."""
     import torch  # noqa: PLC0415
 
-    whole, most = linear(rows), rows.shape[0]
-    for count in {-(-count // quantum) * quantum for count in _PROBED_ROWS}:
-        apart = [linear(rows[start : start + count].clone()) for start in range(0, most - count + 1, count)]
+    whole, wanted = linear(rows), max(64, _PROBED_VALUES // linear.weight.shape[0])
+    looked = min(rows.shape[0], -(-wanted // quantum) * quantum)
+    for count in {looked, *(-(-count // quantum) * quantum for count in _PROBED_ROWS)}:
+        apart = [linear(rows[start : start + count].clone()) for start in range(0, looked - count + 1, count)]
         if not torch.equal(torch.cat(apart), whole[: len(apart) * count]):
             return False
-    return True
+    return torch.equal(linear(rows[-looked:].clone()), whole[-looked:])
 
 
 def _moves(linear: torch.nn.Linear, rows: torch.Tensor) -> bool:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+_PASS_ROWS = 1024
+"""A pass takes no further sequence past this many rows; which pass a chunk is in changes none of its bits."""
+
 
 class Scheme(msgspec.Struct, frozen=True):
     """A batching scheme.
@@ -27,6 +30,11 @@ class Scheme(msgspec.Struct, frozen=True):
     def drafts(self) -> bool:
         """Whether chunks may be computed ahead: a row's bits must not depend on the rows of its pass."""
         return self.quantum > 1 and not self.rows
+
+    @property
+    def most(self) -> int:
+        """How many rows a pass of several sequences has at most."""
+        return self.rows or _PASS_ROWS
 
     def filling(self, rows: int) -> int:
         """How many rows are added to a pass of `rows`."""

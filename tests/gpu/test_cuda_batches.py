@@ -56,7 +56,7 @@ def loaded(request, tmp_path_factory):
 
 
 def test_the_device_s_products_keep_rows_in_other_places(loaded):
-    assert uneven_rows(loaded.model, FIXED.quantum, FIXED.rows) == []
+    assert uneven_rows(loaded.model, FIXED) == []
 
 
 @pytest.mark.parametrize("order", [range(COUNT), range(COUNT)[::-1], [5, 0, 11, 3]])

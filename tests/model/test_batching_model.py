@@ -13,7 +13,7 @@ from gsum.engine.llm.decode import Decoder
 from gsum.engine.llm.isa import AVX512_BF16, has_instruction_set
 from gsum.engine.llm.load import load
 from gsum.engine.llm.ragged import uneven_rows
-from gsum.engine.llm.schemes import SCHEMES
+from gsum.engine.llm.schemes import SCHEMES, SINGLE
 from gsum.rules.analysis import analyse
 from gsum.rules.config import Attention, Dtype
 from gsum.rules.ingest import read_document
@@ -94,7 +94,7 @@ def run(profile, requests, width, late=(), drafts=None):
 
 def test_leaves_in_a_batch_and_after_drafts_are_bitwise_what_they_are_alone(profile, leaves):
     loaded, scheme = profile
-    assert uneven_rows(loaded.model, scheme.quantum, scheme.rows) == []
+    assert uneven_rows(loaded.model, scheme) == []
     alone, single_passes = run(profile, leaves, 1)
     backwards = dict(reversed(leaves.items()))
     first, second, third = backwards
@@ -113,9 +113,9 @@ def test_products_of_a_single_row_would_not_be(leaves):
 
     torch.set_num_threads(1)
     loaded = load("smollm2", embedded.toolchain(), embedded.require_model(), embedded.CACHE)
-    if not uneven_rows(loaded.model, 1):
+    if not uneven_rows(loaded.model, SINGLE):
         pytest.skip("this machine's products do not depend on their rows")
-    assert len(uneven_rows(loaded.model, 1)) > 1
+    assert len(uneven_rows(loaded.model, SINGLE)) > 1
 
 
 def test_the_worker_serves_bfloat16_and_takes_a_draft(leaves):

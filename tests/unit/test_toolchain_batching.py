@@ -18,6 +18,7 @@ from gsum.rules.requests import Message, Request, Role
 RAGGED = SCHEMES["ragged-1"]
 SMALL = msgspec.structs.replace(SCHEMES["fixed-1"], width=8, quantum=32, rows=32)
 """The scheme of fixed passes, with passes that a prompt of these tests does not fit."""
+EIGHT = msgspec.structs.replace(SMALL, width=4, quantum=8, rows=8)
 CASES = {
     "ragged-1": (RAGGED, Dtype.FLOAT32, Attention.SDPA, 1),
     "ragged-1 eager": (RAGGED, Dtype.FLOAT32, Attention.EAGER, 1),
@@ -95,7 +96,7 @@ def case(request, folder):
     scheme, dtype, attention, threads = CASES[request.param]
     loaded = loaded_as(folder, dtype, attention, threads)
     request.addfinalizer(lambda: torch.set_num_threads(1))
-    if uneven_rows(loaded.model, scheme.quantum, scheme.rows):
+    if uneven_rows(loaded.model, scheme):
         assert dtype is Dtype.BFLOAT16, "this machine's products depend on their rows"
         pytest.skip("this machine has no products of bfloat16 that keep their bits; a worker would refuse it")
     return loaded, scheme, each_alone(loaded, scheme)
@@ -269,7 +270,7 @@ def test_rows_that_depend_on_their_number_are_found(loaded):
     """The check that a worker makes at its start, on a layer that gives itself away by one bit."""
     import torch
 
-    assert uneven_rows(loaded.model, RAGGED.quantum) == uneven_rows(loaded.model, 8, fixed=8) == []
+    assert uneven_rows(loaded.model, RAGGED) == uneven_rows(loaded.model, EIGHT) == []
     layer = loaded.model.model.layers[0].mlp.down_proj
 
     def planted(_, fed, out):
@@ -277,8 +278,8 @@ def test_rows_that_depend_on_their_number_are_found(loaded):
 
     hook = layer.register_forward_hook(planted)
     try:
-        assert uneven_rows(loaded.model, RAGGED.quantum) == ["32×64"]
-        assert uneven_rows(loaded.model, 8, fixed=8) == []
+        assert uneven_rows(loaded.model, RAGGED) == ["32×64"]
+        assert uneven_rows(loaded.model, EIGHT) == []
     finally:
         hook.remove()
 
@@ -291,6 +292,35 @@ def test_rows_that_depend_on_their_place_are_found(loaded):
 
     hook = loaded.model.model.layers[0].mlp.down_proj.register_forward_hook(planted)
     try:
-        assert uneven_rows(loaded.model, 8, fixed=8) == ["32×64"]
+        assert uneven_rows(loaded.model, EIGHT) == ["32×64"]
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("layer", ["model.layers.0.mlp.down_proj", "lm_head"])
+def test_rows_that_differ_in_the_largest_pass_alone_are_found(loaded, layer):
+    import torch
+
+    def planted(_, fed, out):
+        return torch.nextafter(out, out + 1) if fed[0].shape[0] > 1000 else out
+
+    module = loaded.model.get_submodule(layer)
+    hook = module.register_forward_hook(planted)
+    try:
+        assert uneven_rows(loaded.model, RAGGED) == ["×".join(map(str, module.weight.shape))]
+    finally:
+        hook.remove()
+
+
+def test_the_output_layer_of_fixed_passes_is_looked_at_with_the_rows_that_it_is_given(loaded):
+    import torch
+
+    def planted(_, fed, out):
+        if fed[0].shape[0] == EIGHT.width:
+            out[-1] = torch.nextafter(out[-1], out[-1] + 1)
+
+    hook = loaded.model.lm_head.register_forward_hook(planted)
+    try:
+        assert uneven_rows(loaded.model, EIGHT) == ["384×32"]
     finally:
         hook.remove()
