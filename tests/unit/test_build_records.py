@@ -11,6 +11,7 @@ from support import workspaces
 from support.engine import results, run_build
 from support.fake_executor import FakeExecutor
 from support.fake_model import generate
+from support.store_damage import flip_inline
 
 from gsum.engine.commit import request_preimage
 from gsum.engine.events import (
@@ -89,6 +90,27 @@ def test_of_two_builds_at_once_the_first_output_serves_both(root, store):
     assert results(built, store)[leaf].claims == ()
     assert "P-1-00" not in str(results(built, store)["//dossier:S-1/root"].claims)
     assert built.report.exit_code == 0
+
+
+def test_a_damaged_first_output_costs_nothing_of_what_comes_with_the_second(root, store, tmp_path):
+    first = canonical_json(Generation((1,), '{"claims":[]}', StopReason.EOS))
+
+    def answer(request):
+        last = request.messages[-1].content
+        if "P-1-00 " in last and "[1] Reference" in last:
+            preimage = request_preimage(request)
+            store.put_record(preimage)
+            store.put_generation(preimage.key, first, b"{}")
+            flip_inline(tmp_path / "store", "blob", "digest", blob_digest(first))
+        return generate(last)
+
+    built = run_build(root, store, executor=FakeExecutor(answer=answer))
+    leaf = "//dossier:S-1/leaf-00"
+    assert built.report.exit_code == 0
+    assert [event.label for event in built.of(Equivocation)] == [leaf]
+    entry = store.entries([built.universe.keys.actions[leaf].key]).popitem()[1]
+    assert entry.generation == store.generation_for(entry.request) != blob_digest(first)
+    assert "P-1-00" in str(results(built, store)[leaf].claims)
 
 
 class Watched:

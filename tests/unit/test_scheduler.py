@@ -9,9 +9,11 @@ from support import workspaces
 from support.engine import run_build
 from support.fake_executor import FakeExecutor
 
-from gsum.engine.events import ActionFinished, ActionSkipped, ActionStarted
+from gsum.engine.events import ActionFailed, ActionFinished, ActionSkipped, ActionStarted
 from gsum.engine.executors.protocol import FailureReason
+from gsum.engine.universe import load_universe
 from gsum.rules.claims import Result
+from gsum.store.faults import StoreFull
 from gsum.store.local import open_store
 
 BAD = "P-1-00 "
@@ -156,3 +158,80 @@ def test_results_are_let_go_as_they_are_read(tmp_path, monkeypatch):
         most.append(executor.most)
     assert most[1] <= 24 + 16
     assert most[1] <= most[0] + 16
+
+
+class Editing(OneByOne):
+    """Rewrites a document before the second answer: it was surveyed and is not read yet."""
+
+    def __init__(self, file, **options) -> None:
+        super().__init__(**options)
+        self._file = file
+
+    def wait(self, timeout):
+        if len(self.calls) == 1:
+            self._file.write_text("Product P-1-08 site: Hall 99.\n")
+        return super().wait(timeout)
+
+
+def test_a_document_that_changes_during_a_build_costs_its_summaries_and_no_others(root, store):
+    file = root / "corpus/dossiers/S-1/documents/D-08.v1.txt"
+    built = run_build(root, store, executor=Editing(file), jobs=1, keep_going=True)
+    (failed,) = built.of(ActionFailed)
+    assert (failed.label, failed.reason, failed.exit_code) == ("//dossier:S-1/leaf-08", "source_changed", 4)
+    assert failed.facts["file"] == "corpus/dossiers/S-1/documents/D-08.v1.txt"
+    assert built.report.exit_code == 4
+    assert {label.rpartition("/")[2] for label in built.report.skipped} == {"reduce-02", "root"}
+    assert len(built.report.generated) == 13
+    assert run_build(root, store).ran() == ("leaf-08", "reduce-02", "root")
+
+
+def test_a_document_that_changes_during_a_build_ends_it_as_any_failure_does(root, store):
+    file = root / "corpus/dossiers/S-1/documents/D-08.v1.txt"
+    built = run_build(root, store, executor=Editing(file), jobs=1)
+    assert built.report.failed == ("//dossier:S-1/leaf-08",)
+    assert built.report.exit_code == 4
+    assert [label.rpartition("/")[2] for label in built.report.generated] == [f"leaf-{n:02}" for n in range(8)]
+
+
+def test_a_commit_holds_no_more_text_than_its_bound_and_what_the_last_action_adds(root, store, monkeypatch):
+    kept, real = [], store.put_entries
+    monkeypatch.setattr(store, "put_entries", lambda entries: kept.append(len(entries)) or real(entries))
+    text = workspaces.document_text("S-1", 0)
+    monkeypatch.setattr("gsum.engine.scheduler.GROUP_CHARACTERS", 2 * len(text) + 1)
+    assert len(run_build(root, store, "//baseline:S-1").report.recomputed) == sum(kept)
+    assert max(kept) == kept[0] == 3
+
+
+class Landing(FakeExecutor):
+    """Answers one request at each `wait`; what it was given has landed by the time it is cancelled."""
+
+    capacity = 6
+
+    def wait(self, timeout):
+        later, self._pending = self._pending[1:], self._pending[:1]
+        try:
+            return super().wait(timeout)
+        finally:
+            self._pending = later
+
+    def cancel(self):
+        return
+
+
+def test_what_lands_after_a_commit_that_failed_is_kept_with_all_it_refers_to(root, store, monkeypatch):
+    real, failed = store.put_entries, []
+
+    def fail_first(entries):
+        kept = real(entries)
+        if not failed:
+            failed.append(True)
+            raise StoreFull(root, "for a moment")
+        return kept
+
+    monkeypatch.setattr(store, "put_entries", fail_first)
+    with pytest.raises(StoreFull):
+        run_build(root, store, executor=Landing())
+    keys = load_universe(root, ["//dossier:..."]).keys
+    kept = store.entries([keyed.key for keyed in keys.actions.values()])
+    assert [entry.label for entry in kept.values()] == ["//dossier:S-1/leaf-01"]
+    assert store.missing_records(keys.refs["//dossier:S-1/leaf-01"]) == set()
