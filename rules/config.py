@@ -201,7 +201,7 @@ class SchemaSection(Section, frozen=True):
 
     `enums` gives the admitted values of a field. `fact_pattern` is a Python regular expression that a fact line
     matches as a whole, with one named group per field. A reduction's claims differ in each field of `reduce_once`, as
-    far as there are enough different values.
+    far as there are enough different values, and only where a grammar guides: parsing does not ask for it.
     """
 
     fields: Annotated[tuple[FieldName, ...], msgspec.Meta(min_length=1)]

@@ -57,7 +57,8 @@ def leaf_grammar(schema: SchemaSection, strength: Strength, lines: Sequence[Line
 def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequence[Claim]) -> str | None:
     """Return the grammar of a reduction's answer over its children's claims, numbered from 1; null for `none`.
 
-    Under `literal` and `pattern` it chooses whole claims, each at most once; of equal claims the first stands for all.
+    Under `literal` and `pattern` it chooses whole claims, each at most once as far as a grammar of bounded size can hold
+    that (`choice.list_rules`); of equal claims the first stands for all.
     """
     if strength is Strength.NONE:
         return None
@@ -100,7 +101,7 @@ def _grammar(strength: Strength, rules: Sequence[str]) -> str:
 def _choice_grammar(
     schema: SchemaSection, strength: Strength, choices: Sequence[tuple[int, dict[str, str]]], *, reduces: bool = False
 ) -> str:
-    """Admit up to `max_claims` of the given claims, whole; of claims about the same thing one.
+    """Admit up to `max_claims` of the given claims, whole; of claims about the same thing one, up to some 800 things.
 
     That is what they say by names and enumerations; in a schema without names or without other texts, all they say.
     A choice that `reduces` keeps to what the schema declares of reductions.
