@@ -57,8 +57,8 @@ def leaf_grammar(schema: SchemaSection, strength: Strength, lines: Sequence[Line
 def reduction_grammar(schema: SchemaSection, strength: Strength, claims: Sequence[Claim]) -> str | None:
     """Return the grammar of a reduction's answer over its children's claims, numbered from 1; null for `none`.
 
-    Under `literal` and `pattern` it chooses whole claims, each at most once as far as a grammar of bounded size can hold
-    that (`choice.list_rules`); of equal claims the first stands for all.
+    Under `literal` and `pattern` it chooses whole claims, each at most once as far as a grammar of bounded size can
+    hold that (`choice.list_rules`); of equal claims the first stands for all.
     """
     if strength is Strength.NONE:
         return None
