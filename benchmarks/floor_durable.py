@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from blake3 import blake3
@@ -151,28 +151,42 @@ def _rows(
     return tables | {"event": [("i", start, msgspec.msgpack.encode(events))]}
 
 
-def main() -> None:
-    """Run once in a folder of its own and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where to work: best on the file system that gsum is measured on")
-    parser.add_argument("--dossiers", type=int, default=625, help="16 actions each")
-    given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="floor-", dir=given.folder))
+def measure(where: Path, dossiers: int) -> dict[str, Any]:
+    """Run once in a folder of its own: seconds of wall, of CPU here and in the program, and of CPU by step."""
+    folder = Path(tempfile.mkdtemp(prefix="floor-", dir=where))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
-        began, actions = time.perf_counter(), given.dossiers * (LEAVES + INNER)
-        floor = Floor(folder, given.dossiers)
+        began = time.perf_counter()
+        floor = Floor(folder, dossiers)
         prepared, at = time.perf_counter(), time.process_time()
         floor.run()
         wall, cpu = time.perf_counter() - prepared, time.process_time() - at
     finally:
         shutil.rmtree(folder)
-    program = resource.getrusage(resource.RUSAGE_CHILDREN)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "actions": dossiers * (LEAVES + INNER),
+        "wall": wall,
+        "cpu": cpu,
+        "program": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "prepared": prepared - began,
+        "steps": floor.seconds,
+    }
+
+
+def main() -> None:
+    """Run once and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="where to work: best on the file system that gsum is measured on")
+    parser.add_argument("--dossiers", type=int, default=625, help="16 actions each")
+    given = parser.parse_args()
+    found = measure(given.folder, given.dossiers)
     print(
-        f"{actions:,} actions: {wall:.3f} s wall, {cpu:.3f} s CPU here, "
-        f"{program.ru_utime + program.ru_stime:.3f} s CPU in the program (prepared in {prepared - began:.1f} s)"
+        f"{found['actions']:,} actions: {found['wall']:.3f} s wall, {found['cpu']:.3f} s CPU here, "
+        f"{found['program']:.3f} s CPU in the program (prepared in {found['prepared']:.1f} s)"
     )
-    for step, seconds in floor.seconds.items():
-        print(f"  {step:30} {seconds * 1e6 / actions:7.1f} µs an action")
+    for step, seconds in found["steps"].items():
+        print(f"  {step:30} {seconds * 1e6 / found['actions']:7.1f} µs an action")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python benchmarks/peers/page.py                                      # the page again, of the raw figures
     python benchmarks/peers/page.py --harness DIR --dir /dev/shm/peers   # take them first, some ten minutes
-    … --million                                                          # and those of a million actions, longer
+    … --alone 62500                                                      # and those of a million actions, longer
+    python benchmarks/peers/page.py --small                              # rows, start-up and Python's floor, a minute
 
 GSUM names the command. Run it where nothing else runs; the page says what the load was.
 """
@@ -19,9 +20,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from floor import floor_lines, rows_lines, small_goals
+from small import take as take_small
+
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results"
-SMALL, LARGE, ALONE = (RESULTS / f"peers-{name}.json" for name in ("10k", "100k", "alone"))
+SMALL, LARGE, ALONE, FEW = (RESULTS / f"peers-{name}.json" for name in ("10k", "100k", "alone", "small"))
 SIZES = {625: "10,000 actions (7,500 documents)", 6_250: "100,000 actions (75,000 documents)"}
 SCENARIOS = {
     "cold": "cold",
@@ -40,6 +44,7 @@ GOALS = [
     (6_250, "null", "ninja", 0.6),
     (6_250, "edit", "ninja", 0.8),
     (625, "recipe", "floor-py", 1.5),
+    (6_250, "recipe", "floor-py", 1.5),
     (6_250, "cold", "floor-py", 3.0),
 ]
 """Dossiers, scenario, the other tool, and the most of its time that gsum shall take."""
@@ -49,26 +54,29 @@ TOUCHES = [
     ("null2", "a build after those", 1.2),
 ]
 """Scenario, what it is, and the most of a null build's time that it shall take; null: no goal."""
+LARGE_SCENARIOS = ("--scenarios", "cold,null,edit,touch,recipe")
+"""All eight take the others half an hour at 100,000 actions."""
 DOCUMENTS = 12
 
 Row = dict[str, Any]
 
 
-def take(harness: Path, folder: Path, million: bool) -> None:
-    """Run the harness at both sizes, and gsum alone at a million actions if asked."""
+def take(harness: Path, folder: Path, alone: int | None) -> None:
+    """Run the harness at both sizes, and gsum alone over `alone` dossiers of 16 actions if asked."""
     plugged = ["--plugin", str(HERE / "gsum_tool.py"), "--dir", str(folder)]
     runs = [
         (SMALL, ["--D", "625", "--tools", "gsum,floor-py,ninja,doit", "--reps", "5", "--long", "8"]),
-        (LARGE, ["--D", "6250", "--tools", "gsum,floor-py,ninja", "--reps", "3", "--long", "15"]),
+        (LARGE, ["--D", "6250", "--tools", "gsum,floor-py,ninja", "--reps", "3", "--long", "15", *LARGE_SCENARIOS]),
     ]
     for file, arguments in runs:
         command = [sys.executable, "peers.py", *plugged, *arguments, "--json", str(file)]
         subprocess.run(command, cwd=harness, check=True, stdout=subprocess.DEVNULL)
         rows = [{name: value for name, value in row.items() if name != "dir"} for row in json.loads(file.read_text())]
         file.write_text(json.dumps(rows, indent=1) + "\n")
-    if million:
+    if alone is not None:
         environment = dict(os.environ, PYTHONPATH=f"{harness}{os.pathsep}{HERE}")
-        command = [sys.executable, str(HERE / "million.py"), "--dir", str(folder), "--json", str(ALONE)]
+        command = [sys.executable, str(HERE / "million.py"), "--dossiers", str(alone), "--dir", str(folder)]
+        command += ["--json", str(ALONE)]
         subprocess.run(command, env=environment, check=True)
 
 
@@ -158,7 +166,7 @@ def alone_lines(rows: list[Row], figures: Figures) -> list[str]:
     return lines
 
 
-def page(figures: Figures, alone: list[Row] | None) -> str:
+def page(figures: Figures, alone: list[Row] | None, small: Row | None) -> str:
     """Return the page."""
     loads = [row["load"] for row in figures.rows if "load" in row]
     versions = dict.fromkeys(row["version"].replace(", version", "") for row in figures.rows)
@@ -174,10 +182,15 @@ def page(figures: Figures, alone: list[Row] | None) -> str:
     for dossiers, title in SIZES.items():
         if figures.of(dossiers, "null", "gsum") is not None:
             lines += [f"## {title}", "", *figures.table(dossiers), ""]
-    lines += ["## Goals", "", *figures.goals(), ""]
+    few = [goal(*one) for one in small_goals(small)] if small else []
+    lines += ["## Goals", "", *figures.goals(), *few, ""]
+    if small:
+        cpu = [figures.of(6_250, "cold", tool, "cpu") for tool in ("floor-py", "gsum")]
+        lines += [*rows_lines(small), "", *floor_lines(small, *cpu), ""]
     if alone:
         lines += [f"## {alone[0]['actions']:,} actions, gsum alone", "", *alone_lines(alone, figures), ""]
-    return "\n".join([*lines, FOOT])
+    taken = f"here {alone[0]['actions']:,} actions were taken" if alone else "none were taken here"
+    return "\n".join([*lines, FOOT.format(alone=taken)])
 
 
 HEAD = """\
@@ -198,8 +211,9 @@ Whitespace at the end of a document changes no request, so gsum runs nothing whe
 touched is read and hashed, not analysed. Cold builds pay for what the others do not keep: requests, generations,
 preimages, evidence and results of every action, in one store, durably.
 
-Made again by `python benchmarks/peers/page.py --harness DIR --dir DIR` (`--million` for a million actions). Raw
-figures: `peers-10k.json`, `peers-100k.json`, `peers-alone.json`.
+Made again by `python benchmarks/peers/page.py --harness DIR --dir DIR --small`; `--alone DOSSIERS` takes gsum alone
+over so many dossiers of 16 actions (62,500 are a million actions; {alone}). Raw figures: `peers-10k.json`,
+`peers-100k.json`, `peers-alone.json`, `peers-small.json`.
 """
 
 
@@ -208,13 +222,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--harness", type=Path, help="the folder of the harness: take the figures first")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm/peers"), help="where the trees are made")
-    parser.add_argument("--million", action="store_true", help="take those of a million actions too")
+    parser.add_argument("--alone", type=int, metavar="DOSSIERS", help="take those of so many dossiers, gsum alone, too")
+    parser.add_argument("--small", action="store_true", help="take rows, start-up and Python's floor")
     given = parser.parse_args()
     if given.harness is not None:
-        take(given.harness.resolve(), given.dir, given.million)
+        take(given.harness.resolve(), given.dir, given.alone)
+    if given.small:
+        FEW.write_text(json.dumps(take_small(given.dir), indent=1) + "\n")
     rows = [row for file in (SMALL, LARGE) if file.exists() for row in json.loads(file.read_text())]
     alone = json.loads(ALONE.read_text()) if ALONE.exists() else None
-    (RESULTS / "peers.md").write_text(page(Figures(rows), alone))
+    small = json.loads(FEW.read_text()) if FEW.exists() else None
+    (RESULTS / "peers.md").write_text(page(Figures(rows), alone, small))
 
 
 if __name__ == "__main__":
