@@ -127,6 +127,24 @@ def test_goals_of_workers_are_of_medians_and_an_answer_shows_no_miss():
     assert worker_goals([{**late, "first token s": 6.0}])["1 × 2, cold: first token s"].endswith("NOT MET")
 
 
+def test_a_first_token_is_one_that_the_model_chose(tmp_path):
+    """Under this grammar the first token is forced, and would come without a pass."""
+    from bench_workers import first_token
+    from support.tiny_model import make_model, toolchain_for
+
+    from gsum.engine.llm.decode import Decoder
+    from gsum.engine.llm.load import load
+    from gsum.engine.llm.schemes import SCHEMES
+    from gsum.rules.requests import Message, Request, Role
+
+    messages = (Message(Role.SYSTEM, "Copy."), Message(Role.USER, "Lamp L3 colour: blue."))
+    request = Request(messages, 1, 'start: "{" /[a-z]{3,9}/ "}"\n', 40, 2000, "t", "p")
+    folder = make_model(tmp_path / "m")
+    decoder = Decoder(load("tiny", toolchain_for(folder), folder, folder), SCHEMES["ragged-1"])
+    done = decoder.generate(first_token(request))
+    assert (done.forced, done.sampled, len(done.token_ids)) == (0, 1, 1)
+
+
 def test_the_page_of_workers_is_made_of_its_rows_alone():
     from bench_workers import table
 
