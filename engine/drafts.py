@@ -12,6 +12,7 @@ import msgspec
 from gsum.rules.requests import Request
 from gsum.store.api import Store
 from gsum.store.digests import Key
+from gsum.store.errors import StoreError
 from gsum.store.records import Generation
 
 
@@ -32,7 +33,10 @@ def find_drafts(store: Store, wanted: Mapping[Key, Request]) -> dict[Key, tuple[
     for key, entry in store.entries(list(wanted)).items():
         if entry.request is None or entry.generation is None:
             continue
-        old, now = _REQUESTS.decode(store.get_record(entry.request).data), wanted[key]
-        if (old.toolchain, old.perimeter) == (now.toolchain, now.perimeter):
-            found[key] = _GENERATIONS.decode(store.get_blob(entry.generation)).token_ids
+        try:
+            old, now = _REQUESTS.decode(store.get_record(entry.request).data), wanted[key]
+            if (old.toolchain, old.perimeter) == (now.toolchain, now.perimeter):
+                found[key] = _GENERATIONS.decode(store.get_blob(entry.generation)).token_ids
+        except StoreError:  # an old answer that is damaged or gone is no guess
+            continue
     return found

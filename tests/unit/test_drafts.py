@@ -5,6 +5,7 @@ import pytest
 from support import workspaces
 from support.engine import run_build
 from support.fake_executor import FakeExecutor
+from support.store_damage import flip_inline, sql
 
 from gsum.engine.events import ActionFinished
 from gsum.engine.llm.draft import Draft
@@ -88,6 +89,20 @@ def test_drafts_are_offered_only_where_they_are_asked_for(root, store):
     assert set(offered(root, store)) == {""}
     workspaces.activate(root, "S-1", "D-03", "1")
     assert set(offered(root, store, full=True, draft=True)) == {""}
+
+
+def test_a_damaged_old_answer_is_no_draft_and_stops_no_build(root, store, tmp_path):
+    built = run_build(root, store, executor=FakeExecutor())
+    keys = {label: keyed.key for label, keyed in built.universe.keys.actions.items()}
+    leaf = store.entries([keys["//dossier:S-1/leaf-03"]]).popitem()[1]
+    reduction = store.entries([keys["//dossier:S-1/reduce-00"]]).popitem()[1]
+    flip_inline(tmp_path / "store", "blob", "digest", leaf.generation)
+    sql(tmp_path / "store", "DELETE FROM blob WHERE digest = ?", (bytes.fromhex(reduction.generation),))
+    workspaces.activate(root, "S-1", "D-03", "2")
+    executor = FakeExecutor()
+    again = run_build(root, store, executor=executor, draft=True)
+    assert again.ran() == ("leaf-03", "reduce-00", "root")
+    assert [bool(call.draft) for call in executor.calls] == [False, False]
 
 
 def test_no_answer_of_another_perimeter_is_offered(root, store):
