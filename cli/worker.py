@@ -9,7 +9,7 @@ import msgspec
 
 from gsum.cli.config import current_config, options
 from gsum.cli.render import counted, duration, emit, emit_json, safe, table
-from gsum.engine.executors.workers import Seen, look, stop
+from gsum.engine.executors.workers import Ended, Seen, look, stop
 from gsum.store.errors import ExitCode, GsumError
 
 _HEAD = ("pid", "toolchain", "device", "state", "age", "idle", "memory", "requests")
@@ -65,32 +65,42 @@ def stop_(workers: tuple[str, ...], now: bool, wait: float, **_: object) -> int:
     ended = stop(config.runtime_dir, chosen, now=now, seconds=wait) if chosen else []
     code = ExitCode.OK if all(one.ended for one in ended) else ExitCode.ACTION_FAILED
     if config.json:
-        rows = [{"pid": _pid(one.worker), "toolchain": _toolchain(one.worker), "ended": one.ended} for one in ended]
+        rows = [{"pid": one.worker.pid, "toolchain": _toolchain(one.worker), "ended": one.ended} for one in ended]
         emit_json("worker stop", {"workers": rows, "exit_code": int(code)})
         return code
     for one in ended:
         said = "ended" if one.ended else f"still at work after {duration(time.monotonic() - began)}"
-        emit(config, safe(f"worker {_pid(one.worker) or '?'} of `{_toolchain(one.worker)}` {said}"))
+        emit(config, safe(f"worker {one.worker.pid or '?'} of `{_toolchain(one.worker)}` {said}"))
     if not ended:
         emit(config, "no worker runs")
     elif code is not ExitCode.OK:
-        emit(config, "next: gsum worker stop --now, which fails what they have in flight")
+        emit(config, _next(ended, now=now))
     return code
+
+
+def _next(ended: list[Ended], *, now: bool) -> str:
+    """Say what to type where workers are left."""
+    if not now:
+        return "next: gsum worker stop --now, which fails what they have in flight"
+    left = [str(one.worker.pid) for one in ended if not one.ended and one.worker.pid is not None]
+    return f"next: kill -9 {' '.join(left)}" if left else "next: end their processes, which no one has noted, by hand"
 
 
 def _chosen(found: list[Seen], named: tuple[str, ...]) -> list[Seen]:
     for name in named:
-        if not any(name in (str(_pid(one)), _toolchain(one)) for one in found):
+        if not any(name in _names(one) for one in found):
             raise NoSuchWorker(
                 f"no worker `{name}` runs",
                 facts={"running": counted(len(found), "worker")},
                 hint="gsum worker status lists process ids and toolchains",
             )
-    return [one for one in found if not named or {str(_pid(one)), _toolchain(one)} & set(named)]
+    return [one for one in found if not named or _names(one) & set(named)]
 
 
-def _pid(worker: Seen) -> int | None:
-    return worker.status.pid if worker.status is not None else None
+def _names(worker: Seen) -> set[str]:
+    """Return what a worker can be named by."""
+    told = set() if worker.status is None else {worker.status.toolchain}
+    return told if worker.pid is None else told | {str(worker.pid)}
 
 
 def _toolchain(worker: Seen) -> str:
@@ -100,7 +110,7 @@ def _toolchain(worker: Seen) -> str:
 def _row(worker: Seen) -> tuple[str, ...]:
     told = worker.status
     if told is None:
-        return ("?", "?", "?", "does not answer", "", "", "", "")
+        return (str(worker.pid or "?"), "?", "?", "does not answer", "", "", "", "")
     memory = "?" if told.memory is None else f"{told.memory >> 20} MB"
     idle = f"{duration(told.idle)} of {duration(told.idle_seconds)}" if told.clients == 0 else "in use"
     facts = (told.toolchain or "?", told.device or "?", told.state.value, duration(told.age), idle)
@@ -109,7 +119,7 @@ def _row(worker: Seen) -> tuple[str, ...]:
 
 def _document(worker: Seen) -> dict[str, object]:
     if worker.status is None:
-        return {"socket": worker.name, "answers": False}
+        return {"socket": worker.name, "answers": False, "pid": worker.pid}
     told: dict[str, object] = msgspec.to_builtins(worker.status)
     told.pop("type")
     return {"socket": worker.name, "answers": True, **told}

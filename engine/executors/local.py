@@ -103,7 +103,7 @@ class LocalDialect:
 
     def missing(self, error: OSError) -> Refusal:
         """The interpreter could not be started."""
-        facts = {"reason": error.strerror or type(error).__name__, "interpreter": sys.executable}
+        facts = {"reason": error.strerror or str(error) or type(error).__name__, "interpreter": sys.executable}
         return Refusal(FailureReason.MODEL_MISSING, "the model's worker could not be started", facts)
 
     def greeting(self) -> bytes | Refusal:

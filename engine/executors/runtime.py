@@ -20,6 +20,7 @@ from gsum.store.errors import ExitCode, GsumError
 
 SOCKET = ".sock"
 LOG = ".log"
+PID = ".pid"
 LOG_BYTES = 64 * 1024
 """A worker's log is emptied when it is longer than this."""
 _LOCK = "lock"
@@ -27,6 +28,8 @@ _LOCK_SECONDS = 30.0
 _PATH_BYTES = 107
 """What fits into a socket's address, by Linux's `unix(7)`."""
 _BACKLOG = 64
+_LEFT_SECONDS = 3600.0
+"""For so long the log of a dead worker stays, to be read."""
 _PRIVATE = 0o077
 
 
@@ -132,10 +135,46 @@ class Runtime:
             raise
         return sock
 
-    def remove(self, name: str) -> None:
-        """Take a worker's socket away, if it is there. Under the lock."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name + SOCKET, dir_fd=self._fd)
+    def remove(self, name: str, *kinds: str) -> None:
+        """Take a worker's socket away with its process id, if they are there. Under the lock."""
+        for kind in (SOCKET, PID, *kinds):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name + kind, dir_fd=self._fd)
+
+    def sweep(self, name: str) -> None:
+        """Take away what dead workers of other names left there long ago. Under the lock."""
+        files = os.listdir(self._fd)  # noqa: PTH208
+        for other in {file.removesuffix(kind) for file in files for kind in (SOCKET, LOG) if file.endswith(kind)}:
+            with contextlib.suppress(OSError):
+                left = [os.stat(other + kind, dir_fd=self._fd) for kind in (SOCKET, LOG) if other + kind in files]
+                if other == name or max(one.st_mtime for one in left) > time.time() - _LEFT_SECONDS:
+                    continue
+                sock = self.connect(other)
+                if sock is None:
+                    self.remove(other, LOG)
+                else:
+                    sock.close()
+
+    def note_pid(self, name: str, pid: int) -> None:
+        """Keep the process id of a worker that was started, for when it does not answer. Under the lock."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(name + PID, flags, 0o600, dir_fd=self._fd)
+        try:
+            os.write(fd, str(pid).encode())
+        finally:
+            os.close(fd)
+
+    def pid(self, name: str) -> int | None:
+        """Return the process id of a worker that listens, if it was kept."""
+        try:
+            fd = os.open(name + PID, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self._fd)
+        except OSError:
+            return None
+        try:
+            told = os.read(fd, 32)
+        finally:
+            os.close(fd)
+        return int(told) if told.isdigit() else None
 
     def inode(self, name: str) -> int | None:
         """Return what tells a worker's socket from a later one of the same name."""

@@ -22,6 +22,8 @@ from gsum.engine.llm.fit import TOLD, code_digest, worker_name
 from gsum.engine.llm.wire import SOCKET_OPTION, Hello, Ready
 from gsum.rules.config import LocalToolchain, NumericsSection
 
+_ELSEWHERE = "end what holds the folder, or name another one for the sockets: GSUM_RUNTIME_DIR=DIR gsum …"
+
 
 class Warm(msgspec.Struct, frozen=True):
     """Where workers that stay are found, how long they stay, and who is told of them."""
@@ -79,6 +81,13 @@ class WarmDialect(LocalDialect):
         self._channel = find_or_start(self._runtime, name, command, env)
         self._tell(self._channel, None)
         return self._channel
+
+    def missing(self, error: OSError) -> Refusal:
+        """The interpreter could not be started, or the folder of the sockets is held by another process or user."""
+        if error.errno is not None:
+            return super().missing(error)
+        facts = {"reason": str(error) or type(error).__name__, "folder": str(self._warm.folder)}
+        return Refusal(FailureReason.ERROR, "the model's worker could not be reached", facts, _ELSEWHERE)
 
     def greeted(self, line: bytes) -> Refusal | None:
         """Ready, or a typed refusal; keep the process id of a worker that was found."""

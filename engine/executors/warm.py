@@ -128,7 +128,9 @@ def find_or_start(runtime: Runtime, name: str, argv: Sequence[str], env: Mapping
             return WarmChannel(sock, runtime, name, child=None)
         listener = runtime.listen(name)
         try:
+            runtime.sweep(name)
             child = _spawn(argv, env, listener, runtime.log(name))
+            runtime.note_pid(name, child)
             sock = runtime.connect(name)
         except BaseException:
             runtime.remove(name)

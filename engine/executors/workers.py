@@ -21,10 +21,11 @@ _CHUNK = 1 << 16
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A worker that listens; `status` is null where it does not answer in time."""
+    """A worker that listens; `status` is null where it does not answer in time, `pid` where nobody has noted it."""
 
     name: str
     status: Status | None
+    pid: int | None
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -48,7 +49,8 @@ def look(folder: Path) -> list[Seen]:
             sock = _connect(runtime, name)
             if sock is not None:
                 with sock:
-                    found.append(Seen(name, _ask(sock, Probe(), ANSWER_SECONDS)))
+                    status = _ask(sock, Probe(), ANSWER_SECONDS)
+                    found.append(Seen(name, status, runtime.pid(name) if status is None else status.pid))
     return found
 
 
@@ -124,10 +126,18 @@ def _send(sock: socket.socket, message: Probe | Stop) -> None:
 
 
 def _killed(worker: Seen) -> bool:
-    """End a worker that does not, by its process id, if it has said one."""
-    if worker.status is None:
+    """End a worker that does not end by itself, by its process id, if that is known and still its own."""
+    if worker.pid is None or not _is(worker.pid, worker.name):
         return False
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(worker.status.pid, signal.SIGKILL)
+        os.kill(worker.pid, signal.SIGKILL)
         return True
     return False
+
+
+def _is(pid: int, name: str) -> bool:
+    """Whether a process was started as the worker of a name, as far as the system tells."""
+    try:
+        return name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return not Path("/proc/self/cmdline").exists()

@@ -197,7 +197,7 @@ def _splits(linear: torch.nn.Linear, rows: torch.Tensor, quantum: int) -> bool:
         apart = [linear(rows[start : start + count].clone()) for start in range(0, looked - count + 1, count)]
         if not torch.equal(torch.cat(apart), whole[: len(apart) * count]):
             return False
-    return torch.equal(linear(rows[-looked:].clone()), whole[-looked:])
+    return bool(torch.equal(linear(rows[-looked:].clone()), whole[-looked:]))
 
 
 def _moves(linear: torch.nn.Linear, rows: torch.Tensor) -> bool:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from support.cli import Gsum
 from support.documented import check
 from support.tiny_model import NUMERICS, make_model, toolchain_for
-from support.warm_workers import ended, only
+from support.warm_workers import ended, gone, only
 
 from gsum.cli.config import config_from
 from gsum.cli.executors import executors
+from gsum.cli.worker import _next
 from gsum.engine.events import WorkerReady, WorkerStarted
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.protocol import ExecRequest, Generated
 from gsum.engine.executors.staying import Warm
+from gsum.engine.executors.workers import Ended, Seen
 from gsum.rules.requests import Message, Request, Role
 from gsum.store.errors import ExitCode
 
@@ -83,6 +89,34 @@ def test_a_worker_is_listed_waited_for_and_stopped(gsum, sockets, worker):
     threading.Timer(0.5, worker.close).start()
     # It takes no new clients, so it is not listed any more, and there is nothing left to stop.
     assert gsum("worker", "stop").out == "no worker runs\n"
+
+
+def test_a_worker_that_was_stopped_by_a_signal_is_listed_by_its_process_id_and_ended(gsum, sockets, worker):
+    worker.close()
+    pid = only(sockets).pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while "stopped" not in Path(f"/proc/{pid}/status").read_text():
+            time.sleep(0.01)
+        row = gsum("worker", "status").out.splitlines()[1]
+        assert row.startswith(f"{pid}")
+        assert "does not answer" in row
+        [told] = gsum("worker", "status", "--json").document["workers"]
+        assert (told["answers"], told["pid"]) == (False, pid)
+        nobody = gsum("worker", "stop", "None")
+        assert (nobody.code, "no worker `None` runs" in nobody.err) == (ExitCode.USAGE, True)
+        left = gsum("worker", "stop", str(pid), "--wait", "0.1")
+        assert (left.code, left.out.splitlines()[-1].partition(",")[0]) == (1, "next: gsum worker stop --now")
+        assert gsum("worker", "stop", "--now", "--wait", "0.1").code == 0
+        assert gone(pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_what_can_not_be_ended_is_named_by_its_process_id():
+    ended_not = Ended(Seen("w", None, 4711), ended=False)
+    assert _next([ended_not, Ended(Seen("v", None, 4712), ended=True)], now=True) == "next: kill -9 4711"
 
 
 def test_stopping_one_that_nobody_uses_ends_it(gsum, sockets, worker):

@@ -144,7 +144,7 @@ def test_a_worker_stays_and_the_next_client_finds_it_warm(clients, sockets):
 def test_its_socket_and_log_are_the_user_s_alone_and_no_text_is_in_the_log(sharing, shared):
     assert isinstance(one(sharing(), text=f"{SECRET} site: Lyon."), Generated)
     files = [path for path in shared.iterdir() if path.name != "lock"]
-    assert sorted(path.suffix for path in files) == [".log", ".sock"]
+    assert sorted(path.suffix for path in files) == [".log", ".pid", ".sock"]
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert shared.stat().st_mode & 0o777 == 0o700
     [log] = [path for path in files if path.suffix == ".log"]
@@ -357,6 +357,32 @@ def test_a_warm_worker_has_no_network_but_its_socket(sharing):
     interfaces = Path(f"/proc/{executor.pid}/net/dev").read_text().splitlines()[2:]
     assert [line.split(":")[0].strip() for line in interfaces] in ([], ["lo"])
     assert Path(f"/proc/{executor.pid}/net/route").read_text().splitlines()[1:] == []
+
+
+def test_what_the_dead_left_long_ago_is_swept_when_a_worker_starts(clients, sockets):
+    with Runtime(sockets) as runtime, runtime.lock():
+        for name in ("old", "lately"):
+            runtime.listen(name).close()
+            os.close(runtime.log(name))
+            runtime.note_pid(name, 1)
+        listening = runtime.listen("lives")
+        os.close(runtime.log("alone"))
+    for file in ("old.sock", "old.log", "old.pid", "alone.log", "lives.sock"):
+        os.utime(sockets / file, (1, 1))
+    with listening:
+        assert isinstance(one(clients()), Generated)
+        left = {path.name for path in sockets.iterdir()}
+    assert {"lives.sock", "lately.sock", "lately.log", "lately.pid"} <= left
+    assert not {"old.sock", "old.log", "old.pid", "alone.log"} & left
+
+
+def test_a_lock_that_another_process_holds_fails_what_was_asked_and_says_so(clients, sockets, monkeypatch):
+    monkeypatch.setattr(runtimes, "_LOCK_SECONDS", 0.1)
+    with Runtime(sockets) as runtime, runtime.lock():
+        failed = one(clients())
+    assert (failed.reason, failed.facts["folder"]) == (FailureReason.ERROR, str(sockets))
+    assert failed.facts["reason"] == "another process holds the lock of the workers' folder"
+    assert "GSUM_RUNTIME_DIR" in failed.hint
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
