@@ -101,6 +101,11 @@ class LineExecutor:
         return self._child is not None
 
     @property
+    def ready(self) -> bool:
+        """Whether the program has come up and is given requests at once."""
+        return self._child is not None and self._greeted
+
+    @property
     def refused(self) -> bool:
         """Whether the program can't serve: every request fails."""
         return self._refusal is not None
@@ -113,6 +118,11 @@ class LineExecutor:
     def fileno(self) -> int | None:
         """Return what turns readable when the program has something to say, null while there is none."""
         return None if self._child is None else self._child.fileno()
+
+    def give_back(self, most: int) -> list[ExecRequest]:
+        """Return, and forget, up to so many requests that a program still starting was to get, the last ones first."""
+        count = 0 if self.ready or self.refused else min(most, len(self._queue))
+        return [self._queue.pop() for _ in range(count)]
 
     def submit(self, requests: Sequence[ExecRequest]) -> None:
         """Queue requests; the first starts the program."""

@@ -99,9 +99,11 @@ class PoolExecutor:
             executor.close()
 
     def _dispatch(self) -> None:
-        """Hand out what is queued, as far as there are places."""
+        """Hand out what is queued, as far as there are places: first to workers that have come up."""
+        self._take_back()
         while self._queue:
-            places = [executor for executor in self._workers() if executor.load < executor.width]
+            free = [executor for executor in self._workers() if executor.load < executor.width]
+            places = [executor for executor in free if executor.ready] or free
             room = self._jobs is None or len(self._given) < self._jobs
             if not places or not room:
                 return
@@ -111,6 +113,16 @@ class PoolExecutor:
             self._prefixes[id(chosen)].add(prefix)
             self._given[request.key] = (request, chosen)
             chosen.submit([request])
+
+    def _take_back(self) -> None:
+        """Queue again what workers that are still starting were to get, as far as others have nothing to do."""
+        used = [] if self._queue or self._used is None else self._used
+        idle = sum(max(0, executor.width - executor.load) for executor in used if executor.ready)
+        for executor in used:
+            for request in executor.give_back(idle):
+                del self._given[request.key]
+                self._queue.appendleft(request)
+                idle -= 1
 
     def _cost(self, executor: LineExecutor, prefix: int) -> int:
         """Return how many requests stand before a further one, its prefix counted where it is not known to be there."""

@@ -31,6 +31,7 @@ class Worker:
     def __init__(self, width=4):
         self.width = width
         self.had, self.refused, self.closed, self.pid = [], False, False, None
+        self.ready = True
         self._pending, self._out = [], []
 
     @property
@@ -39,6 +40,11 @@ class Worker:
 
     def fileno(self):
         return None
+
+    def give_back(self, most):
+        back = [] if self.ready else self._pending[::-1][:most]
+        self._pending = self._pending[: len(self._pending) - len(back)]
+        return back
 
     def submit(self, requests):
         self.had += [request.key[0] for request in requests]
@@ -122,6 +128,19 @@ def test_what_waits_goes_to_whoever_is_free_first():
     second.answer()
     assert len(executor.wait(0)) == 2
     assert len(second.had) == 4
+
+
+def test_what_a_worker_still_starting_was_to_get_goes_to_one_that_is_ready():
+    ready, starting = Worker(2), Worker(2)
+    executor = pool(ready, starting)
+    starting.ready = False
+    executor.submit(ask("abcd"))
+    assert (ready.load, starting.load) == (2, 2)
+    ready.answer()
+    assert keys(executor.wait(0)) == "ab"
+    assert (ready.had, starting.load) == (list("abcd"), 0)
+    ready.answer()
+    assert keys(executor.wait(0)) == "cd"
 
 
 def test_a_crash_fails_the_requests_of_that_worker_alone():

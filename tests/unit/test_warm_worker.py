@@ -470,6 +470,18 @@ def test_without_idle_time_a_worker_ends_with_its_executor_and_no_socket_is_made
     assert not sockets.exists()
 
 
+def test_only_what_a_worker_was_not_given_comes_back(clients):
+    executor = clients()
+    executor.submit([ask(letter) for letter in "abc"])
+    assert not executor.ready
+    assert [request.key[0] for request in executor.give_back(2)] == ["c", "b"]
+    assert isinstance(answers(executor, 1)["a"], Generated)
+    assert executor.ready
+    executor.submit([ask("d")])
+    assert executor.give_back(1) == []
+    assert isinstance(answers(executor, 1)["d"], Generated)
+
+
 def test_who_wants_to_be_alone_gets_a_worker_of_its_own_that_reads_no_kept_prefix(clients, sockets):
     warm, alone = clients(), clients(alone=True)
     shared = one(warm)
