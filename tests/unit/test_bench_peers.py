@@ -13,6 +13,7 @@ SMALL = {
     "rows": {"action record": 1.0, "entry": 1.0, "target": 1.0, "toolchain record": 0.01, "event": 0.1, "blob": 2.8},
     "start-up": {"base": 0.05, "gsum --version": 0.08, "gsum query deps": 0.11},
     "floor": {"actions": 1000, "cpu": 0.1, "program": 0.05},
+    "load": 1.5,
 }
 
 
@@ -49,7 +50,8 @@ def test_python_s_floor_is_compared_with_what_others_took():
     (said,) = floor_lines(SMALL, 7.5, 60.0)
     assert "150 µs of CPU an action, of which 50 in the program" in said
     assert "takes 75: a durable engine in Python is at 2.0 times that" in said
-    assert "gsum takes 600" in said
+    assert "gsum takes 600: 450 µs are no floor" in said
+    assert "at a load average of 1.5" in said
     assert "gsum takes" not in floor_lines(SMALL, None, 60.0)[0]
 
 
