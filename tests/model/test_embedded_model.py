@@ -104,13 +104,20 @@ def test_cold_and_warm_and_after_others_give_the_same_tokens(running):
     warm = [generate(running, first, "1"), generate(running, other), generate(running, first, "2")]
     assert warm[0].generation == warm[2].generation
     assert warm[2].reused > 0
-    fresh = embedded.executor()
+    fresh = embedded.executor(alone=True)
     try:
         cold = generate(fresh, first)
     finally:
         fresh.close()
     assert cold.reused == 0
     assert cold.generation == warm[0].generation
+    reading = embedded.executor()
+    try:
+        kept = generate(reading, first)
+    finally:
+        reading.close()
+    assert kept.reused == warm[2].reused
+    assert kept.generation == cold.generation
 
 
 def test_the_shared_prefix_is_the_whole_of_system_and_examples(running):

@@ -39,7 +39,8 @@ def require_model() -> Path:
     return found.folder
 
 
-def executor() -> LineExecutor:
+def executor(*, alone: bool = False) -> LineExecutor:
+    """Return an executor of the declared toolchain; with `alone`, one that reads no kept prefix."""
     declared = toolchain()
     made = make_executor(
         declared,
@@ -48,6 +49,7 @@ def executor() -> LineExecutor:
         workspace_root=ROOT,
         name="smollm2",
         environ=os.environ,
+        alone=alone,
     )
     assert isinstance(made, LineExecutor)
     return made
