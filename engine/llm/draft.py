@@ -5,6 +5,7 @@ After a difference it goes on as if one token had been put for another, until wh
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 _ANCHOR = 4
@@ -39,9 +40,7 @@ class Draft:
 
     def fork(self) -> Draft:
         """Return another that stands at the same place, to look ahead with."""
-        other = Draft(())
-        other.__dict__ |= self.__dict__
-        return other
+        return copy.copy(self)
 
     def _find(self) -> int | None:
         """Return the place behind the first anchor that both have, ending past what agreed."""
