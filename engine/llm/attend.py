@@ -6,7 +6,7 @@ So what a sequence gets does not depend on what shares its pass. Knows no reques
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -55,21 +55,20 @@ class Part(msgspec.Struct, frozen=True):
         return self.end - self.start
 
 
-class Way:
+class Way(Protocol):
     """One way to attend. Tensors: `query` groups × heads of a group × rows × width, `keys` groups × length × width."""
 
     def attend(
         self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Part, scaling: float
     ) -> torch.Tensor:
         """Return as many values as `query` has rows, in the order of its axes, whatever their shape."""
-        raise NotImplementedError
 
     def mask(self, past: int, rows: int, like: torch.Tensor) -> torch.Tensor | None:
         """Return what `attend` wants to find in a part of `rows` after `past`, of the kind of `like`."""
-        raise NotImplementedError
 
     def forget(self) -> None:
-        """Give back what memory is kept between calls."""
+        """Give back what memory is kept between calls: none, if a way does not say otherwise."""
+        return
 
 
 class Fused(Way):

@@ -39,6 +39,7 @@ def test_every_document_holds_what_is_documented(gsum):
     check("experiment report", gsum.reported)
     reviewed = gsum.experiment("review", "fake/sample.json", "--by", "human", "--note", "read", "--json").document
     check("experiment review", reviewed)
+    assert gsum.ran["model_calls"] > 0
     check("experiment compare", gsum.experiment("compare", "fake", "fewer", "--json").document)
 
 

@@ -39,7 +39,9 @@ def test_show(tmp_path):
 
 
 def test_error(gsum):
-    check("error", gsum("show", "//dossier:S-1", "--json").document, gsum("bild", "--json").document)
+    errors = gsum("show", "//dossier:S-1", "--json").document, gsum("bild", "--json").document
+    check("error", *errors)
+    assert [document["error"]["exit_code"] for document in errors] == [4, 2]
 
 
 def test_status_key_cat_log_doc(gsum):
@@ -54,10 +56,12 @@ def test_status_key_cat_log_doc(gsum):
     gsum("build", "//dossier:S-1")
     check("log --calibration", gsum("log", "--calibration", "--json").document)
     check("doc", gsum("doc", "activate", "//dossier:S-1", "D-00", "--version", "2", "--json").document)
+    assert [run["status"] for run in listed["invocations"]] == ["ok"]
 
 
 def test_query_and_explain_miss(gsum):
-    check("query", gsum("query", "//...", "--json").document)
+    found = gsum("query", "//...", "--json").document
+    check("query", found)
     check("query of rows", gsum("query", "cost(//...)", "--json").document)
     gsum("build", "//dossier:S-1")
     activate(gsum.root, "S-1", "D-00", "2")
@@ -67,6 +71,7 @@ def test_query_and_explain_miss(gsum):
         gsum("explain-miss", "//dossier:S-1", "--json").document,
         gsum("explain-miss", "--last", "--json").document,
     )
+    assert found["command"] == "query"
 
 
 def test_fetch_of_a_program_has_nothing_to_fetch(gsum):
@@ -76,7 +81,9 @@ def test_fetch_of_a_program_has_nothing_to_fetch(gsum):
 
 
 def test_doctor(gsum):
-    check("doctor", gsum("doctor", "--json").document)
+    document = gsum("doctor", "--json").document
+    check("doctor", document)
+    assert [toolchain["name"] for toolchain in document["toolchains"]] == ["fake"]
 
 
 def test_a_document_is_one_document_with_nothing_around_it(gsum):

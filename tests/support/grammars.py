@@ -6,9 +6,15 @@ import random
 
 import llguidance
 
+from gsum.rules.claims import Claim
+from gsum.rules.config import Strength
+
 TOKENIZER = llguidance.LLTokenizer("byte")
 STRICT = 256
 """Tokens below are the bytes; above stand the byte tokenizer's special tokens."""
+CONSTRAINED = (Strength.SCHEMA, Strength.LITERAL, Strength.PATTERN)
+DELIVERY = {"subject": "P-37-05", "field": "delivery", "value": "25 February"}
+CHILDREN = [Claim({**DELIVERY, "subject": f"P-37-{day}"}, (f"D@1:0:{day}",)) for day in range(10, 22)]
 
 
 def matcher(grammar: str) -> llguidance.LLMatcher:

@@ -121,14 +121,16 @@ def _other_toolchain():
 
 def test_a_labels_file_that_misses_a_document_is_refused_before_anything_runs(root):
     labels_of(root, "S-1", leave_out=("D-03",))
-    _refused(root, "the labels file misses document `D-03`")
+    error = _refused(root, "the labels file misses document `D-03`")
+    assert error.exit_code == 3
 
 
 def test_a_labels_file_that_misses_the_active_version_is_refused(root):
     labels_of(root, "S-1", versions=("1",))
     load_universe(root, ["//eval:S-1"])
     activate(root, "S-1", "D-04", "2")
-    _refused(root, "the labels file misses version `2` of document `D-04`")
+    error = _refused(root, "the labels file misses version `2` of document `D-04`")
+    assert error.exit_code == 3
 
 
 def test_gold_of_a_document_that_may_not_be_read_may_be_missing(root):
@@ -165,7 +167,8 @@ def test_malformed_gold_is_refused_and_never_quoted(root, change, message):
 def test_a_labels_file_may_not_lead_out_of_its_source(root):
     (root / "corpus/labels/S-1.json").rename(root / "elsewhere.json")
     (root / "corpus/labels/S-1.json").symlink_to("../../elsewhere.json")
-    _refused(root, "the labels file of dossier `S-1` leads out of its source")
+    error = _refused(root, "the labels file of dossier `S-1` leads out of its source")
+    assert error.exit_code == 3
 
 
 def test_gold_made_for_another_text_of_the_same_version_is_refused(root):

@@ -97,7 +97,8 @@ def test_a_canonical_text_is_the_decoding_of_the_bytes_and_nothing_else(root, te
 @pytest.mark.parametrize("text", ["", "\n\n", " \t\r\n", "\ufeff", "\ufeff\n", "\u2028"])
 def test_a_document_without_a_non_empty_line_is_refused(root, text):
     edit_text(root, "S-1", "D-0", text)
-    _refused(root, "document `corpus/dossiers/S-1/documents/D-0.v1.txt` is empty")
+    error = _refused(root, "document `corpus/dossiers/S-1/documents/D-0.v1.txt` is empty")
+    assert error.exit_code == 3
 
 
 LIMIT = "split it, or raise `max_bytes` of `[sources.corpus]`"

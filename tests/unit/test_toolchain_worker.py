@@ -6,24 +6,20 @@ import subprocess
 import sys
 import time
 
-import msgspec
 import pytest
 from support.tiny_model import NUMERICS, edit_json, make_model, toolchain_for
+from support.warm_clients import ENDLESS, RAGGED, SECRET, answers, ask
 
 from gsum.engine.executors.local import LocalDialect, numerics_environment
 from gsum.engine.executors.make import make_executor
 from gsum.engine.executors.observe import observe_toolchain
-from gsum.engine.executors.protocol import ExecRequest, Failed, FailureReason, Generated
+from gsum.engine.executors.protocol import Failed, FailureReason, Generated
 from gsum.engine.llm.kept import Start
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.rules.config import Device, FolderSource, GrammarSection, NumericsSection, Strength
-from gsum.rules.requests import Message, Request, Role
 from gsum.store.errors import ExitCode
 
-SECRET = "Sesame-4711"
-RAGGED = NumericsSection("ragged-1", 1)
 RAGGED_WIDTH = SCHEMES["ragged-1"].width
-ENDLESS = "start: /[a-z]{3400}/"
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +36,6 @@ def executor_for(folder, tmp_path, numerics=NUMERICS, **changes):
         name="tiny",
         environ=os.environ,
     )
-
-
-def ask(letter: str, text: str = "Product P-1 site: Lyon.", *, timeout: int = 60, **changes) -> ExecRequest:
-    request = Request((Message(Role.SYSTEM, "Copy."), Message(Role.USER, text)), 1, None, 12, 500, "t", "p")
-    return ExecRequest(letter * 64, msgspec.structs.replace(request, **changes), timeout)
-
-
-def answers(executor, count):
-    found = []
-    while len(found) < count:
-        found += executor.wait(60)
-    return {outcome.key[0]: outcome for outcome in found}
 
 
 @pytest.fixture
@@ -198,102 +182,6 @@ def test_out_of_memory_goes_on_with_half_as_many_and_one_alone_fails(folder, tmp
     assert max(seen[2:]) <= 2
     assert {one.key for one in said if isinstance(one, Answer)} == set("abcdefg")
     assert [(one.key, one.reason) for one in said if isinstance(one, Refused)] == [("huge", "memory")]
-
-
-@pytest.fixture
-def bench(folder, tmp_path):
-    from gsum.engine.llm.bench import Bench
-    from gsum.engine.llm.serve import open_model
-    from gsum.engine.llm.wire import Hello
-
-    return Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path)), Start("c")))
-
-
-def take(bench, letters):
-    from gsum.engine.llm.wire import Ask
-
-    for letter in letters:
-        bench.take(0, Ask(letter, ask("x", f"{letter} site: Lyon.").request))
-
-
-def all_said(bench, steps=2000):
-    said = []
-    while not bench.idle:
-        said += [message for _, message in bench.step()]
-        steps -= 1
-        assert steps > 0, "it goes on without an answer"
-    return {one.key: getattr(one, "reason", "answered") for one in said}
-
-
-def test_memory_that_runs_out_while_a_request_is_taken_on_loses_none(bench):
-    add = bench.decoder.add
-
-    def tight(key, *given):
-        if key == "0 huge" or len(bench.decoder.keys) == 2:
-            raise MemoryError
-        add(key, *given)
-
-    bench.decoder.add = tight
-    take(bench, ["a", "b", "c", "huge", "d"])
-    assert all_said(bench) == {**dict.fromkeys("abcd", "answered"), "huge": "memory"}
-
-
-@pytest.mark.parametrize("leaves", [True, False])
-def test_an_answer_kept_while_memory_ran_out_is_let_go_with_its_client(bench, leaves):
-    from gsum.engine.llm.wire import Drop
-
-    extend = bench.decoder._extend
-
-    def tight(writing, logits):
-        if writing.key == "0 b" and any(key == "0 a" for key, _ in bench.decoder._ended):
-            bench.decoder._extend = extend
-            raise MemoryError
-        extend(writing, logits)
-
-    bench.decoder._extend = tight
-    take(bench, "abc")
-    while bench.decoder._extend == tight:
-        assert bench.step() == []
-    assert [key for key, _ in bench.decoder._ended] == ["0 a"]
-    bench.leave(0) if leaves else bench.take(0, Drop("a"))
-    take(bench, "d")
-    others = {} if leaves else {"a": "cancelled", "b": "answered", "c": "answered"}
-    assert all_said(bench) == {**others, "d": "answered"}
-
-
-def test_after_many_passes_without_trouble_more_are_taken_at_a_time_again(bench, monkeypatch):
-    from gsum.engine.llm import bench as benches
-
-    monkeypatch.setattr(benches, "_CLEAN_PASSES", 2)
-    step, at_work = bench.decoder.step, []
-
-    def once():
-        at_work.append(len(bench.decoder.keys))
-        if len(at_work) == 1:
-            raise MemoryError
-        return step()
-
-    bench.decoder.step = once
-    take(bench, "abcdefgh")
-    all_said(bench)
-    assert at_work[:6] == [8, 4, 4, 5, 5, 6]
-
-
-def test_a_client_with_little_to_ask_has_its_turn_beside_one_with_much(folder, tmp_path):
-    from gsum.engine.llm.bench import Bench
-    from gsum.engine.llm.serve import open_model
-    from gsum.engine.llm.wire import Ask, Hello
-
-    bench = Bench(open_model(Hello("tiny", toolchain_for(folder), RAGGED, str(folder), str(tmp_path)), Start("c")))
-    for number in range(3 * RAGGED_WIDTH):
-        bench.take(0, Ask(f"{number}", ask("x").request))
-    said = bench.step()
-    bench.take(1, Ask("0", ask("x").request))  # a key that the other has asked for, too
-    while not bench.idle:
-        said += bench.step()
-    order = [client for client, _ in said]
-    assert (order.count(0), order.count(1)) == (3 * RAGGED_WIDTH, 1)
-    assert order.index(1) < 2 * RAGGED_WIDTH + 1
 
 
 def test_a_worker_killed_in_a_generation_is_started_again(running):
