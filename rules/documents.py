@@ -41,13 +41,12 @@ def lines(text: str) -> tuple[Line, ...]:
     found: list[Line] = []
     position = 0
     for raw in text.split("\n"):
-        start, end = position, position + len(raw)
+        start, end, content = position, position + len(raw), raw
         position = end + 1
         if start == 0 and raw.startswith(BOM):
-            start += 1
-        if end > start and text[end - 1] == "\r":
-            end -= 1
-        content = text[start:end]
+            start, content = 1, raw[1:]
         if content and not content.isspace():
+            if content[-1] == "\r":
+                end, content = end - 1, content[:-1]
             found.append(Line(len(found) + 1, start, end, content))
     return tuple(found)

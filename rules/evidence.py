@@ -6,6 +6,7 @@ A record is trusted nowhere: `verify` compares it again with the scope and text 
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -14,13 +15,18 @@ from gsum.rules.snapshot import Scope
 from gsum.store.digests import Digest, blob_digest, sha256_hex
 
 _RESERVED = frozenset("%@:")
+_PLAIN = re.compile(r"[!-~]*")
 
 
 @functools.lru_cache(maxsize=4)
-def _hashes(text: str) -> tuple[Digest, str]:
-    """Return blob digest and sha256 of a text's exact bytes; a document's records are verified one after another."""
-    data = text.encode("utf-8", "surrogatepass")
-    return blob_digest(data), sha256_hex(data)
+def _digest(text: str) -> Digest:
+    """Return the blob digest of a text's exact bytes; a document's records are verified one after another."""
+    return blob_digest(text.encode("utf-8", "surrogatepass"))
+
+
+@functools.lru_cache(maxsize=4)
+def _sha256(text: str) -> str:
+    return sha256_hex(text.encode("utf-8", "surrogatepass"))
 
 
 def _is_escaped(char: str) -> bool:
@@ -30,7 +36,7 @@ def _is_escaped(char: str) -> bool:
 @functools.lru_cache(maxsize=1024)
 def escape(name: str) -> str:
     """Percent-escape `%`, `@`, `:`, whitespace and control characters of a document id or version."""
-    if not any(map(_is_escaped, name)):
+    if _PLAIN.fullmatch(name) and _RESERVED.isdisjoint(name):
         return name
     return "".join(
         "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass")) if _is_escaped(char) else char
@@ -40,7 +46,12 @@ def escape(name: str) -> str:
 
 def evidence_id(doc_id: str, version: str, start: int, end: int) -> str:
     """Return `DOC@VERSION:START:END`; distinct parts give distinct ids."""
-    return f"{escape(doc_id)}@{escape(version)}:{start}:{end}"
+    return f"{_escaped(doc_id, version)}:{start}:{end}"
+
+
+def _escaped(doc_id: str, version: str) -> str:
+    """Return the part of an evidence id that all records of a document's version share."""
+    return f"{escape(doc_id)}@{escape(version)}"
 
 
 def catalogue(scope: Scope, text: str, chosen: Iterable[Line] | None = None) -> tuple[Evidence, ...]:
@@ -52,10 +63,10 @@ def catalogue(scope: Scope, text: str, chosen: Iterable[Line] | None = None) -> 
     if not scope.readable or scope.version is None:
         raise ValueError("a document that is not readable has no evidence")
     doc_id, version = scope.id, scope.version
-    _, text_sha256 = _hashes(text)
+    of_version, text_sha256 = _escaped(doc_id, version), _sha256(text)
     return tuple(
         Evidence(
-            id=evidence_id(doc_id, version, line.start, line.end),
+            id=f"{of_version}:{line.start}:{line.end}",
             doc_id=doc_id,
             version=version,
             start=line.start,
@@ -95,10 +106,9 @@ def _text_reason(evidence: Evidence, scope: Scope | None, text: str | None) -> s
     """Check hashes, interval, quote and id of a record whose document may be read."""
     if scope is None or text is None:
         return "there is no text to verify against"
-    digest, text_sha256 = _hashes(text)
-    if digest != scope.text:
+    if _digest(text) != scope.text:
         return f"the text of document `{scope.id}` is not the one of the snapshot"
-    if text_sha256 != evidence.text_sha256:
+    if _sha256(text) != evidence.text_sha256:
         return f"the record's text hash is not that of document `{scope.id}` at version `{scope.version}`"
     if not 0 <= evidence.start < evidence.end <= len(text):
         return f"the interval {evidence.start}:{evidence.end} is not inside the text of {len(text)} characters"

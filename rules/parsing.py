@@ -13,6 +13,7 @@ from typing import NoReturn
 import msgspec
 
 from gsum.rules.config import SchemaSection
+from gsum.rules.facts import admits
 from gsum.store.records import StopReason
 
 OUTER_WHITESPACE = "outer whitespace stripped"
@@ -23,6 +24,9 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _MAX_DIGITS = 9
 _CLAIMS = "claims"
 _EVIDENCE = "evidence"
+_PLAIN: msgspec.json.Decoder[dict[str, list[dict[str, str | list[int]]]]] = msgspec.json.Decoder(
+    dict[str, list[dict[str, str | list[int]]]]
+)
 
 
 class RawClaim(msgspec.Struct, frozen=True):
@@ -50,7 +54,10 @@ def parse(text: str, stop: StopReason, schema: SchemaSection, citable: int) -> P
     try:
         if stop is StopReason.LENGTH:
             raise _RefusedError("the generation ended at its length limit")
-        return Parsed(_claims(_load(body), schema, citable), None, repairs)
+        claims = _plain_claims(body, schema, citable)
+        if claims is None:
+            claims = _claims(_load(body), schema, citable)
+        return Parsed(claims, None, repairs)
     except _RefusedError as refusal:
         return Parsed((), str(refusal), repairs)
 
@@ -66,6 +73,43 @@ def _repair(text: str) -> tuple[str, tuple[str, ...]]:
         body = fence["body"].strip()
         repairs.append(JSON_FENCE)
     return body, tuple(repairs)
+
+
+def _plain_claims(body: str, schema: SchemaSection, citable: int) -> tuple[RawClaim, ...] | None:
+    """Return the claims of an answer without escapes that is admitted; null: look again, more slowly, and say why.
+
+    Without escapes each quotation mark opens or closes a string, so that a key given twice shows in their number.
+    """
+    if "\\" in body:
+        return None
+    try:
+        answer = _PLAIN.decode(body)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    items = answer.get(_CLAIMS)
+    if items is None or len(answer) != 1 or len(items) > schema.max_claims:
+        return None
+    strings = 1 + len(items) * (2 * len(schema.fields) + 1)
+    if body.count('"') != 2 * strings:
+        return None
+    claims = []
+    for item in items:
+        claim = _plain_claim(item, schema, citable)
+        if claim is None:
+            return None
+        claims.append(claim)
+    return tuple(claims)
+
+
+def _plain_claim(item: dict[str, str | list[int]], schema: SchemaSection, citable: int) -> RawClaim | None:
+    cited = item.get(_EVIDENCE)
+    values = {name: value for name in schema.fields if isinstance(value := item.get(name), str)}
+    if not isinstance(cited, list) or len(item) != len(schema.fields) + 1 or len(values) != len(schema.fields):
+        return None
+    if not admits(schema, values) or not 1 <= len(cited) == len(set(cited)) <= schema.max_evidence:
+        return None
+    fits = min(cited) >= 1 and max(cited) <= citable and max(cited) < 10**_MAX_DIGITS
+    return RawClaim(values, tuple(cited)) if fits else None
 
 
 def _load(body: str) -> object:

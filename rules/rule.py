@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import msgspec
 
 from gsum.rules.claims import Result
 from gsum.rules.config import PackageSection, Prompt, SchemaSection, Strength
+from gsum.rules.documents import Line, lines
 from gsum.rules.graph import Action
 from gsum.rules.requests import Request
 from gsum.rules.snapshot import Snapshot
@@ -23,7 +25,7 @@ class ModelTerms(msgspec.Struct, frozen=True):
     salt: str = ""
 
 
-class Inputs(msgspec.Struct, frozen=True):
+class Inputs(msgspec.Struct, frozen=True, dict=True):
     """All that an action reads: its document's text (readable leaves) or its children's results in slot order."""
 
     schema: SchemaSection
@@ -32,6 +34,13 @@ class Inputs(msgspec.Struct, frozen=True):
     children: tuple[Result, ...] = ()
     prompt: Prompt | None = None
     terms: ModelTerms | None = None
+
+    @cached_property
+    def numbered(self) -> tuple[Line, ...]:
+        """The non-empty lines of the text: cut once, for the request and again for what the generation cites."""
+        if self.text is None:
+            raise ValueError("a readable leaf needs its text")
+        return lines(self.text)
 
 
 class Finished(msgspec.Struct, frozen=True):

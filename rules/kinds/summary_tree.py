@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gsum.rules.claims import Claim, Result
 from gsum.rules.config import Prompt, SchemaSection, Strength
-from gsum.rules.documents import Line, lines
+from gsum.rules.documents import Line
 from gsum.rules.evidence import catalogue
 from gsum.rules.expand.tree import TreeExpansion
 from gsum.rules.facts import read_fact
@@ -42,9 +42,8 @@ class SummaryTree(TreeExpansion):
             return _request(action, inputs, reduction_input(claims), grammar)
         if not action.scope.readable:
             return Finished(resolving.INELIGIBLE, ineligible=True)
-        numbered = lines(_text(inputs))
-        grammar = leaf_grammar(inputs.schema, _terms(inputs).strength, numbered)
-        return _request(action, inputs, leaf_input(numbered), grammar)
+        grammar = leaf_grammar(inputs.schema, _terms(inputs).strength, inputs.numbered)
+        return _request(action, inputs, leaf_input(inputs.numbered), grammar)
 
     def resolve(self, action: Action, inputs: Inputs, generation: Generation) -> Result:
         """Parse a generation, check what its strength promises, and resolve the numbers it cites to evidence."""
@@ -71,8 +70,7 @@ def _request(action: Action, inputs: Inputs, rendered: str, grammar: str | None)
 
 
 def _resolve_leaf(scope: Scope, inputs: Inputs, generation: Generation) -> Result:
-    text = _text(inputs)
-    numbered = lines(text)
+    text, numbered = _text(inputs), inputs.numbered
     parsed = parse(generation.text, generation.stop, inputs.schema, len(numbered))
     diagnostic = parsed.diagnostic or _leaf_violation(inputs.schema, _terms(inputs).strength, parsed, numbered)
     if diagnostic is not None:

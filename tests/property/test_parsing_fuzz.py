@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.products import FIELDS, PRODUCT
 
+from gsum.rules import parsing
 from gsum.rules.parsing import parse
 from gsum.store.records import StopReason
 
@@ -77,3 +79,21 @@ def test_exactly_the_admitted_answers_are_parsed(answer: dict[str, object]) -> N
     if parsed.diagnostic is None:
         again = [{**claim.values, "evidence": list(claim.evidence)} for claim in parsed.claims]
         assert again == answer["claims"]
+
+
+def exact(answer: object, twice: bool, spaced: str) -> str:
+    """An answer as JSON text with as few escapes as can be; `twice`: a claim in it has a key twice."""
+    text = json.dumps(answer, ensure_ascii=False, separators=(f"{spaced},", f":{spaced}"))
+    return text.replace('"evidence"', '"evidence":[1],"evidence"', 1) if twice else text
+
+
+SPACES = st.sampled_from(["", " ", "\n", "\u00a0"])
+
+
+@settings(max_examples=600)
+@given(st.builds(exact, ANSWERS, st.booleans(), SPACES) | JSONISH, st.integers(0, 5))
+def test_what_the_quick_reading_admits_the_slow_one_admits_with_the_same_claims(text: str, citable: int) -> None:
+    quick = parse(text, StopReason.EOS, PRODUCT, citable)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parsing, "_plain_claims", lambda *_: None)
+        assert parse(text, StopReason.EOS, PRODUCT, citable) == quick

@@ -160,3 +160,25 @@ def test_a_schema_decides_fields_and_bounds() -> None:
     assert parse(good.replace("Ann", "Anna"), StopReason.EOS, schema, 1).diagnostic is not None
     assert parse(good.replace("[1]", "[1,2]"), StopReason.EOS, schema, 2).diagnostic is not None
     assert parse(GOOD, StopReason.EOS, schema, 2).diagnostic == "claim 1: `who` is missing"
+
+
+@pytest.mark.parametrize(
+    ("text", "diagnostic"),
+    [
+        (GOOD.replace('"claims"', '"claims":[],"claims"'), "an object has a key twice"),
+        (GOOD.replace('"evidence"', '"evidence":[1],"evidence"'), "an object has a key twice"),
+        (GOOD.replace("[2]", "[2.0]"), "a number is not an integer"),
+        (GOOD.replace("[2]", "[2e0]"), "a number is not an integer"),
+        (GOOD.replace("[2]", "[NaN]"), "a number is not finite"),
+        (GOOD.replace("[2]", "[20000000000]"), "an integer has more than 9 characters"),
+        (GOOD.replace("P-37", "P\ud800"), "claim 1, field `subject` holds a lone surrogate"),
+        (GOOD.replace("[2]", "[" * 100_000), "not JSON that can be read: nested too deeply"),
+    ],
+)
+def test_what_a_lenient_decoder_might_let_through_is_refused_for_what_it_is(text: str, diagnostic: str) -> None:
+    assert read(text, 10**12).diagnostic == diagnostic
+
+
+def test_an_ordinary_answer_is_read_by_the_compiled_decoder_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("gsum.rules.parsing.json.loads")
+    assert read(GOOD) == Parsed((RAW,), None, ())
