@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -24,12 +25,16 @@ from gsum.engine.forecast.now import plan_forecast
 from gsum.engine.index.consulting import Consultation, consult
 from gsum.engine.index.quick import Looked
 from gsum.engine.plan import Plan
+from gsum.engine.reading import OneReading
 from gsum.engine.report import BuildOptions, BuildReport
-from gsum.engine.universe import Universe, WorkspaceDocuments, universe_of
+from gsum.engine.universe import Universe, universe_of
 from gsum.rules.config import Workspace
 from gsum.rules.loader import load_workspace
 from gsum.store.api import Store
 from gsum.store.records import ActionEntry
+
+_COLLECTED_AT = 100_000
+"""Objects made and not yet let go at which the collector looks among them for cycles."""
 
 
 class Listener(Protocol):
@@ -58,8 +63,9 @@ def build(
     root, since_ns = config.root, time.time_ns()
     workspace = load_workspace(root)
     files = _event_files(config, asked)
-    with writing_store(config, root) as store:
-        consultation, universe = _universe(config, workspace, asked, store, since_ns, looked)
+    documents = OneReading(workspace, let_go=True)
+    with writing_store(config, root) as store, _collecting_little():
+        consultation, universe = _universe(config, workspace, asked, store, documents, since_ns, looked)
         gc.freeze()  # graph and keys stay until the end: the collector need not look at them again and again
         accountant = Accountant(store, universe.graph.actions, universe.principal, full=asked.full)
         observers: list[Listener] = [*listeners, *files, accountant]
@@ -69,7 +75,7 @@ def build(
                 graph=universe.graph,
                 keys=universe.keys,
                 store=store,
-                documents=WorkspaceDocuments(workspace),
+                documents=documents,
                 executor_for=executor_for,
                 emit=emit_event,
                 interrupted=interrupted,
@@ -110,12 +116,31 @@ def _event_files(config: Config, asked: Asked) -> list[EventLines | Trace]:
     return made
 
 
+@contextlib.contextmanager
+def _collecting_little() -> Iterator[None]:
+    """Look for reference cycles seldom: of what a build makes by the million nothing is part of one."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_COLLECTED_AT, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
 def _universe(
-    config: Config, workspace: Workspace, asked: Asked, store: Store, since_ns: int, looked: Looked | None
+    config: Config,
+    workspace: Workspace,
+    asked: Asked,
+    store: Store,
+    documents: OneReading,
+    since_ns: int,
+    looked: Looked | None,
 ) -> tuple[Consultation | None, Universe]:
     """Analyse what is asked for: all of it for a full build, else what does not stand by the index."""
     if asked.full:
-        return None, universe_of(workspace, asked.patterns, principal=config.principal, toolchain=config.toolchain)
+        return None, universe_of(
+            workspace, asked.patterns, principal=config.principal, toolchain=config.toolchain, digests=documents
+        )
     return consult(
         workspace,
         asked.patterns,
@@ -124,6 +149,7 @@ def _universe(
         folder=index_folder(config, config.root),
         store=store,
         since_ns=since_ns,
+        files=documents,
         looked=looked,
     )
 

@@ -25,7 +25,7 @@ from gsum.rules import paths
 from gsum.rules.analysis import Selection, analyse, check_toolchain, resolve_patterns
 from gsum.rules.config import AuditPackage, SummaryTreePackage, Workspace
 from gsum.rules.graph import ActionGraph
-from gsum.rules.ingest import list_dossiers
+from gsum.rules.ingest import Digests, list_dossiers
 from gsum.rules.kinds import RULES
 from gsum.rules.manifest import MANIFEST
 from gsum.rules.toml import DeclarationError
@@ -35,7 +35,8 @@ from gsum.store.digests import KEY_SCHEMA
 
 
 class Consultation:
-    """One build's dealings with the index. `standing` need not be analysed; `patterns` must be, with `digests`.
+    """One build's dealings with the index. `standing` need not be analysed; `patterns` must be, with `digests`, which
+    read through `files` what the index does not know.
 
     `since_ns` is this machine's clock before the workspace was loaded. `principal` null: the workspace's own. `looked`
     is what a quick look has seen just before, for the same patterns.
@@ -51,6 +52,7 @@ class Consultation:
         folder: Path,
         store: Store,
         since_ns: int,
+        files: Digests,
         looked: Looked | None = None,
     ) -> None:
         self._workspace, self._toolchain, self._store = workspace, toolchain, store
@@ -81,7 +83,7 @@ class Consultation:
         known = (
             self._index.sources[source].watched(name) for source, name in self._heads if source in self._index.sources
         )
-        self.digests = IndexedDigests(workspace.root, filter(None, known))
+        self.digests = IndexedDigests(workspace.root, filter(None, known), files)
 
     @property
     def alone(self) -> tuple[str, ...]:
@@ -297,6 +299,7 @@ def consult(
     folder: Path,
     store: Store,
     since_ns: int,
+    files: Digests,
     looked: Looked | None = None,
 ) -> tuple[Consultation, Universe]:
     """Consult the index in `folder`, and analyse what does not stand: the universe holds only that."""
@@ -308,6 +311,7 @@ def consult(
         folder=folder,
         store=store,
         since_ns=since_ns,
+        files=files,
         looked=looked,
     )
     who = principal or workspace.section.principal

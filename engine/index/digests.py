@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gsum.engine.index.fingerprints import NEVER, WIDTH, fingerprint
 from gsum.engine.index.records import DIGEST_BYTES, Watched
-from gsum.rules.ingest import FileDigests
+from gsum.rules.ingest import Digests
 from gsum.store.digests import Digest
 
 NO_DIGEST = bytes(DIGEST_BYTES)
@@ -18,9 +18,10 @@ class IndexedDigests:
     `looked` holds the fingerprints of all files it was asked for, as they were before they were read, and digests.
     """
 
-    def __init__(self, root: str, known: Iterable[Watched]) -> None:
+    def __init__(self, root: str, known: Iterable[Watched], files: Digests) -> None:
+        """`files` reads what is not `known`."""
         self._root = root
-        self._files = FileDigests(root)
+        self._files = files
         self._known: dict[str, tuple[bytes, bytes]] = {}
         for one in known:
             for number, path in enumerate(one.paths[1:], 1):
@@ -31,8 +32,11 @@ class IndexedDigests:
     def digest(self, path: str, max_bytes: int) -> Digest:
         """Return the blob digest of a valid document; raise DeclarationError where it is none."""
         now = fingerprint(f"{self._root}/{path}")
-        before, digest = self._known.get(path, (NEVER, NO_DIGEST))
-        if now != before:
-            digest = bytes.fromhex(self._files.digest(path, max_bytes))
-        self.looked[path] = (now, digest)
-        return Digest(digest.hex())
+        before, known = self._known.get(path, (NEVER, NO_DIGEST))
+        if now == before:
+            digest = Digest(known.hex())
+        else:
+            digest = self._files.digest(path, max_bytes)
+            known = bytes.fromhex(digest)
+        self.looked[path] = (now, known)
+        return digest

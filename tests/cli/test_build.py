@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 
 import pytest
 from support.cli import Gsum, normalised
 from support.workspaces import activate, document_text, edit_build, edit_text, second_version
 
+from gsum.engine.build import Build
 from gsum.store.errors import ExitCode
 
 FIRST = """\
@@ -251,3 +253,11 @@ def test_fail_fast_and_jobs_reach_the_build(gsum):
     document = gsum("build", "//dossier:S-1", "--fail-fast", "--jobs", "1", "--json").document
     assert len(document["failed"]) == 1
     assert document["generated"] == []
+
+
+def test_cycles_are_looked_for_seldom_during_a_build_and_as_before_after_it(gsum, monkeypatch):
+    before, during, run = gc.get_threshold(), [], Build.run
+    monkeypatch.setattr(Build, "run", lambda build: [during.append(gc.get_threshold()), run(build)][1])
+    assert gsum("build", "//dossier:S-1/root").code == 0
+    assert during[0][0] > before[0]
+    assert gc.get_threshold() == before

@@ -54,6 +54,11 @@ def test_each_source_that_may_be_read_is_opened_once(gsum: Gsum, words: tuple[st
     assert opened(gsum.root, *words) == once
 
 
+def test_a_build_opens_each_source_once(gsum: Gsum) -> None:
+    once = {"dossier.toml": 1, "documents/D-00.v1.txt": 1, "documents/D-01.v1.txt": 1}
+    assert opened(gsum.root, "build", "--full", "//baseline:all") == once
+
+
 def test_an_edit_is_explained_from_one_reading(gsum: Gsum) -> None:
     activate(gsum.root, "S-1", "D-00", "2")
     assert set(opened(gsum.root, "explain-miss", ROOT).values()) == {1}
@@ -77,3 +82,17 @@ def test_what_exceeds_the_room_is_read_again_and_must_be_the_same(gsum: Gsum) ->
     edit_text(gsum.root, "S-1", "D-00", "Edited since.\n")
     with pytest.raises(SourceChanged):
         reading.read(leaves["//dossier:S-1/leaf-00"])
+
+
+def test_what_a_build_has_used_makes_room_and_is_read_again_if_wanted_again(gsum: Gsum) -> None:
+    workspace = load_workspace(gsum.root)
+    texts = [(gsum.root / f"corpus/dossiers/S-1/documents/D-0{number}.v1.txt").read_bytes() for number in (0, 1)]
+    reading = OneReading(workspace, kept_bytes=max(map(len, texts)), let_go=True)
+    leaves = universe_of(workspace, [ROOT], digests=reading).graph.actions
+    edit_text(gsum.root, "S-1", "D-00", "Edited since.\n")
+    assert reading.read(leaves["//dossier:S-1/leaf-00"]).data == texts[0]
+    with pytest.raises(SourceChanged):
+        reading.read(leaves["//dossier:S-1/leaf-00"])
+    reading.digest("corpus/dossiers/S-1/documents/D-01.v1.txt", 1000)
+    edit_text(gsum.root, "S-1", "D-01", "Edited since.\n")
+    assert reading.read(leaves["//dossier:S-1/leaf-01"]).data == texts[1]

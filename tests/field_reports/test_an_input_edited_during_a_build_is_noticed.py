@@ -14,6 +14,7 @@ from gsum.engine.report import BuildOptions
 from gsum.engine.states import State, target_states
 from gsum.engine.universe import WorkspaceDocuments, load_universe
 from gsum.store.digests import blob_digest
+from gsum.store.local import open_store
 
 ROOT = "//dossier:S-1/root"
 OLD, NEW = document_text("S-1", 0), document_text("S-1", 0).replace("Hall 1", "Hall 99")
@@ -22,12 +23,12 @@ OLD, NEW = document_text("S-1", 0), document_text("S-1", 0).replace("Hall 1", "H
 class Editing(FakeExecutor):
     """Edits a document while a request for it is in flight."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, document: str = "D-00") -> None:
         super().__init__()
-        self._root = root
+        self._root, self._document = root, document
 
     def wait(self, timeout):
-        edit_text(self._root, "S-1", "D-00", NEW)
+        edit_text(self._root, "S-1", self._document, NEW)
         return super().wait(timeout)
 
 
@@ -52,6 +53,18 @@ def test_edited_after_hashing_and_before_use_nothing_is_made_of_it(tmp_path: Pat
     assert not {ROOT, "//dossier:S-1/leaf-00"} & set(report.recomputed)
     assert not any("Hall 99" in request.request.messages[-1].content for request in executor.calls)
     assert universe.keys.actions["//dossier:S-1/leaf-00"].key not in store.kept_entries
+
+
+def test_edited_after_hashing_what_was_hashed_is_used_and_the_next_build_sees_the_edit(tmp_path: Path) -> None:
+    root, index = make_workspace(tmp_path / "ws", {"S-1": 2}), tmp_path / "index"
+    executor, again = Editing(root, "D-01"), FakeExecutor()
+    with open_store(tmp_path / "store") as store:
+        built = run_build(root, store, ROOT, executor=executor, jobs=1, index=index)
+        assert built.ran() == ("leaf-00", "leaf-01", "root")
+        assert built.report.exit_code == 0
+        assert not any("Hall 99" in request.request.messages[-1].content for request in executor.calls)
+        assert run_build(root, store, ROOT, executor=again, index=index).ran() == ("leaf-01", "root")
+    assert "Hall 99" in again.calls[0].request.messages[-1].content
 
 
 def test_edited_while_the_model_writes_the_old_text_s_result_is_kept_under_the_old_key(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from support.fake_executor import FakeExecutor
 
 from gsum.engine.build import Build
 from gsum.engine.clock import Clock
+from gsum.engine.documents import Documents
 from gsum.engine.events import AnyEvent, Event
 from gsum.engine.executors.protocol import Executor
 from gsum.engine.index.consulting import consult
 from gsum.engine.index.quick import Looked, NothingToDo, candidate, look_quickly
 from gsum.engine.inputs import decode_result
+from gsum.engine.reading import OneReading
 from gsum.engine.report import BuildOptions, BuildReport
 from gsum.engine.universe import Universe, WorkspaceDocuments, load_universe
 from gsum.rules.claims import Result
@@ -76,18 +78,23 @@ def run_build(
     """Build patterns (default: the dossier package's parts) of the workspace at `root`, on an index if given."""
     asked: Sequence[str] = patterns or ("//dossier:...",)
     consultation = None
+    documents: Documents
     if index is None:
         universe = load_universe(root, asked, principal=principal, toolchain=toolchain)
+        documents = WorkspaceDocuments(universe.workspace)
     else:
         since = time.time_ns()
+        workspace = load_workspace(root)
+        documents = OneReading(workspace, let_go=True)
         consultation, universe = consult(
-            load_workspace(root),
+            workspace,
             asked,
             principal=principal,
             toolchain=toolchain,
             folder=index,
             store=store,
             since_ns=since,
+            files=documents,
             looked=looked,
         )
     events: list[Event] = []
@@ -97,7 +104,7 @@ def run_build(
         graph=universe.graph,
         keys=universe.keys,
         store=store,
-        documents=WorkspaceDocuments(universe.workspace),
+        documents=documents,
         executor_for=lambda _: chosen,
         emit=events.append,
         interrupted=interrupted,
