@@ -138,12 +138,17 @@ def named_record(workspace: Workspace, kind: RecordKind, name: str) -> object:
             raise ValueError(f"records of kind {kind.value} have no name")
 
 
+_Names = tuple[str | None, str | None, str]
+
+
 class _Records:
     """The records a key set refers to, each hashed once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._named: dict[tuple[RecordKind, str], Key] = {}
+        self._together: dict[_Names, tuple[Key | None, Key | None, Key]] = {}
+        self._perimeters: dict[LeafPerimeter | NodePerimeter, Key] = {}
         self.kept: dict[Key, Preimage] = {}
 
     def keep(self, kind: RecordKind, record: object) -> Key:
@@ -158,6 +163,24 @@ class _Records:
             self._named[kind, name] = self.keep(kind, named_record(self._workspace, kind, name))
         return self._named[kind, name]
 
+    def of_action(self, action: Action) -> tuple[Key | None, Key | None, Key]:
+        """Return the keys of an action's toolchain, prompt and schema."""
+        names = (action.toolchain, action.prompt, action.schema)
+        known = self._together.get(names)
+        if known is None:
+            toolchain = self.named(RecordKind.TOOLCHAIN, action.toolchain)
+            schema = self.named(RecordKind.SCHEMA, action.schema)
+            assert schema is not None
+            known = self._together[names] = toolchain, self.named(RecordKind.PROMPT, action.prompt), schema
+        return known
+
+    def perimeter(self, record: LeafPerimeter | NodePerimeter) -> Key:
+        """Return the key of a perimeter: documents of many dossiers have equal names and rights."""
+        known = self._perimeters.get(record)
+        if known is None:
+            known = self._perimeters[record] = self.keep(RecordKind.PERIMETER, record)
+        return known
+
 
 def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
     """Compute the keys of every action of a graph.
@@ -171,14 +194,12 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
     for label, action in graph.actions.items():
         children = tuple(actions[child] for child in action.children)
         perimeter = _perimeter(records, action, children)
-        toolchain = records.named(RecordKind.TOOLCHAIN, action.toolchain)
-        if action.toolchain is not None and toolchain is not None:
+        toolchain, prompt, schema = records.of_action(action)
+        if action.toolchain is not None and toolchain is not None and action.toolchain not in terms:
             section = workspace.toolchains[action.toolchain]
             terms[action.toolchain] = ModelTerms(
                 toolchain, section.grammar.strength, section.decoding.max_new_tokens, workspace.section.salt
             )
-        schema = records.named(RecordKind.SCHEMA, action.schema)
-        assert schema is not None
         record = ActionPreimage(
             kind=action.kind.value,
             rule=action.rule,
@@ -189,14 +210,14 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
             children=tuple(child.key for child in children),
             perimeter=perimeter,
             toolchain=toolchain,
-            prompt=records.named(RecordKind.PROMPT, action.prompt),
+            prompt=prompt,
             schema=schema,
             input_tokens=action.input_tokens,
             fan_in=action.fan_in,
             chunking=CHUNKING if action.scope is not None and not children else None,
         )
         actions[label] = Keyed(preimage_of(RecordKind.ACTION, record), perimeter)
-        named = (perimeter, record.toolchain, record.prompt, schema)
+        named = (perimeter, toolchain, prompt, schema)
         refs[label] = tuple(key for key in named if key is not None)
     return KeySet(actions, records.kept, terms, refs)
 
@@ -204,7 +225,7 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
 def _perimeter(records: _Records, action: Action, children: tuple[Keyed, ...]) -> Key:
     scope = action.scope
     if scope is None or children:
-        record: object = NodePerimeter(tuple(child.perimeter for child in children))
-    else:
-        record = LeafPerimeter(scope.id, scope.active, scope.eligible, scope.access_revision, action.principal)
-    return records.keep(RecordKind.PERIMETER, record)
+        return records.perimeter(NodePerimeter(tuple(child.perimeter for child in children)))
+    return records.perimeter(
+        LeafPerimeter(scope.id, scope.active, scope.eligible, scope.access_revision, action.principal)
+    )

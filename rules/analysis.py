@@ -88,11 +88,14 @@ def resolve_patterns(
     """
     audit = audited(workspace)
     found: dict[tuple[str, str, str | None], Selection] = {}
+    checked: set[str] = set()
     for text in patterns:
         pattern = parse_pattern(text)
         packages = _packages(workspace, pattern)
         for package in packages:
-            check_package(workspace, package, audit)
+            if package not in checked:
+                check_package(workspace, package, audit)
+                checked.add(package)
         selected = [item for package in packages for item in _dossiers(workspace, pattern, package, names)]
         if not selected:
             raise LabelError(f"`{text}` matches nothing", hint="`gsum query //...` lists all targets")
@@ -109,6 +112,13 @@ def check_acyclic(actions: Mapping[str, Action]) -> tuple[str, ...]:
     """
     order: list[str] = []
     done: set[str] = set()
+    for label, action in actions.items():  # rules put children before parents: then that is the order
+        if not done.issuperset(action.children):
+            break
+        done.add(label)
+    else:
+        return tuple(actions)
+    done.clear()
     for start in actions:
         path: dict[str, None] = {}
         stack = [(start, False)]

@@ -72,6 +72,8 @@ def check_graph(workspace: Workspace, graph: ActionGraph) -> None:
     folders = tuple(
         (name, source.path) for name, source in workspace.sources.items() if source.visibility is Visibility.AUDIT
     )
+    if not folders and all(action.kind is not ActionKind.AUDIT for action in graph.actions.values()):
+        return
     names = {name for name, _ in folders}
     seen: set[str] = set()
     stack: list[tuple[str, ...]] = [(label,) for label in reversed(graph.requested)]

@@ -38,6 +38,8 @@ class RecordKind(enum.Enum):
     def __init__(self, name: str) -> None:
         self.context = f"gsum 2026-11-30 {name} v{KEY_SCHEMA}"
         """The BLAKE3 derive-key context of this kind."""
+        self.hasher = blake3(derive_key_context=self.context)
+        """Never updated: copies of it are, so that the context is hashed once."""
 
 
 class Preimage(msgspec.Struct, frozen=True):
@@ -60,7 +62,9 @@ def sha256_hex(data: bytes) -> str:
 
 def derive_key(kind: RecordKind, data: bytes) -> Key:
     """Hash canonical bytes under the context of their kind."""
-    return Key(blake3(data, derive_key_context=kind.context).hexdigest())
+    hasher = kind.hasher.copy()
+    hasher.update(data)
+    return Key(hasher.hexdigest())
 
 
 def preimage_of(kind: RecordKind, record: object) -> Preimage:

@@ -201,6 +201,12 @@ def test_shared_children_are_no_cycle():
     assert all(order.index(low) < order.index(high) for high, low in ("ra", "ad", "bd", "ca", "cb"))
 
 
+def test_actions_that_stand_children_first_keep_their_order_and_others_are_put_so():
+    edges = {"b": "", "a": "", "r": "ab"}
+    assert check_acyclic(_graph(edges)) == ("b", "a", "r")
+    assert check_acyclic(_graph(dict(reversed(edges.items())))) == ("a", "b", "r")
+
+
 def test_a_child_that_no_rule_made_is_refused():
     with pytest.raises(DeclarationError, match="`a` needs `b`, which does not exist"):
         check_acyclic(_graph({"a": "b"}))
