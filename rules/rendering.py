@@ -21,7 +21,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 def leaf_input(lines: Sequence[Line]) -> str:
     """Return a document as its numbered non-empty lines: `[1] text`."""
-    return "\n".join(f"[{line.number}] {line.text}" for line in lines)
+    return "\n".join([f"[{line.number}] {line.text}" for line in lines])
 
 
 def reduction_input(claims: Sequence[Claim]) -> str:

@@ -74,7 +74,8 @@ class ChildProcess:
 
     def send(self, line: bytes) -> None:
         """Queue one line (without its newline) for the program's standard input."""
-        self._outgoing += line + b"\n"
+        self._outgoing += line
+        self._outgoing += b"\n"
         self._write()
 
     def poll(self, timeout: float | None) -> list[bytes]:

@@ -5,7 +5,7 @@ The forecast is made from the builds before, so that making it when the build ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gsum.engine.events import (
     Accounted,
@@ -18,7 +18,7 @@ from gsum.engine.events import (
     encode_event,
 )
 from gsum.engine.forecast.estimate import forecast
-from gsum.engine.forecast.history import group_of, read_history, work_of
+from gsum.engine.forecast.history import group_of, grouped, read_history
 from gsum.engine.forecast.model import MOST_SAMPLES, Actual, Group, Outcomes, Sample
 from gsum.rules.graph import Action
 from gsum.store.api import Store
@@ -30,7 +30,6 @@ class Accountant:
 
     def __init__(self, store: Store, actions: Mapping[str, Action], principal: str, *, full: bool) -> None:
         self._store, self._actions, self._principal, self._full = store, actions, principal, full
-        self._previous: dict[str, bool] = {}
         self._finished: list[ActionFinished] = []
         self._complete = True
         self._to_run = 0
@@ -41,7 +40,6 @@ class Accountant:
             case BuildStarted():
                 self._to_run = event.to_run
             case ActionFinished():
-                self._previous[event.label] = event.previous is not None
                 self._finished.append(event)
             case ActionFailed() | ActionSkipped():
                 self._complete = False
@@ -52,22 +50,20 @@ class Accountant:
                 pass
 
     def _account(self, invocation: str) -> Accounted:
-        ran = [self._actions[label] for label in self._previous]
-        work = work_of(ran, self._previous.values(), forced=self._full)
+        groups = [group_of(self._actions[event.label], event.previous is not None) for event in self._finished]
         made = [event for event in self._finished if event.how == How.GENERATED.value]
         return Accounted(
             invocation=invocation,
             complete=self._complete and len(self._finished) == self._to_run,
-            forecast=forecast(read_history(self._store, self._principal), work),
+            forecast=forecast(read_history(self._store, self._principal), grouped(groups, forced=self._full)),
             actual=Actual(len(made), sum(e.new_tokens for e in made), round(sum(e.seconds for e in made), 3)),
-            outcomes=self._outcomes(),
+            outcomes=self._outcomes(groups),
         )
 
-    def _outcomes(self) -> tuple[Outcomes, ...]:
+    def _outcomes(self, groups: Sequence[Group | None]) -> tuple[Outcomes, ...]:
         samples: dict[Group, list[Sample]] = {}
         cut_off: dict[Group, int] = {}
-        for event in self._finished:
-            group = group_of(self._actions[event.label], self._previous[event.label])
+        for event, group in zip(self._finished, groups, strict=True):
             if group is None:
                 continue
             samples.setdefault(group, [])

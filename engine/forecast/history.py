@@ -5,7 +5,8 @@ Each build ends its journal with an account of itself, so that history costs one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -73,14 +74,13 @@ def work_of(actions: Iterable[Action], previous: Iterable[bool], *, forced: bool
 
     Actions without a toolchain, and leaves whose document may not be read, ask no model.
     """
-    groups: dict[Group, int] = {}
-    count = 0
-    for action, rebuild in zip(actions, previous, strict=True):
-        count += 1
-        group = group_of(action, rebuild)
-        if group is not None:
-            groups[group] = groups.get(group, 0) + 1
-    return Work(groups, count, forced)
+    return grouped([group_of(*pair) for pair in zip(actions, previous, strict=True)], forced=forced)
+
+
+def grouped(groups: Sequence[Group | None], *, forced: bool) -> Work:
+    """Count actions of which each is in a group, or asks no model."""
+    counts = Counter(groups)
+    return Work({group: count for group, count in counts.items() if group is not None}, len(groups), forced)
 
 
 def group_of(action: Action, rebuild: bool) -> Group | None:

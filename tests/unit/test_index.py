@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from support.ticks import age, settle, wait_a_tick
 from gsum.engine.events import BuildFinished, BuildStarted
 from gsum.engine.index import consulting, fingerprints, looking, quick
 from gsum.engine.index.encoding import decode_index, encode_index
-from gsum.engine.index.fingerprints import MISSING, NEVER, WIDTH, fingerprint, trusted
+from gsum.engine.index.fingerprints import MISSING, NEVER, WIDTH, fingerprint, fingerprint_as, trusted
 from gsum.engine.states import target_states
 from gsum.engine.universe import load_universe
 from gsum.store.local import open_store
@@ -371,3 +372,11 @@ def test_a_fifo_in_the_place_of_the_index_is_no_index_and_is_not_waited_for(root
     assert quick_look(root, store, tmp_path / "index", "//dossier:all") is None
     assert run_build(root, store, index=tmp_path / "index").ran() == ()
     assert file.is_file()
+
+
+def test_one_file_s_fingerprint_is_that_among_many_and_admits_an_inode_of_64_bits(tmp_path):
+    (tmp_path / "a").write_text("a")
+    paths = [str(tmp_path / "a"), str(tmp_path / "none"), "nul\0"]
+    assert b"".join(map(fingerprint, paths)) == fingerprints.fingerprints(paths)
+    assert fingerprint(paths[0]) != fingerprint(paths[1]) == fingerprint(paths[2]) == MISSING
+    assert fingerprint_as(1, 2, 3, (1 << 64) - 7)[24:] == (-7).to_bytes(8, sys.byteorder, signed=True)
