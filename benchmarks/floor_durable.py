@@ -1,7 +1,7 @@
 """The least that a durable engine in Python does for a cold build: read, hash, ask, keep; without gsum's code.
 
 Per action of the peers' workload: one request line to a program and its answer, the canonical bytes and BLAKE3 hashes
-of what gsum keeps (three blobs a leaf, two an inner node; two preimages), and gsum's rows, in groups, each group one
+of what gsum keeps (three blobs a leaf, two an inner node; three preimages), and gsum's rows, in groups, each group one
 durable transaction. No analysis, no plan, no parsing, no checks. Run: `python benchmarks/floor_durable.py FOLDER`.
 """
 
@@ -127,9 +127,7 @@ def _rows(
     leaves: bool,
 ) -> dict[str, list[tuple[object, ...]]]:
     """Return gsum's rows of a group: values of the right sizes, hashed as often as gsum must."""
-    tables: dict[str, list[tuple[object, ...]]] = {
-        name: [] for name in ("blob", "record", "execution", "entry", "target")
-    }
+    tables: dict[str, list[tuple[object, ...]]] = {name: [] for name in ("blob", "execution", "entry")}
     events: list[bytes] = []
     for number, (text, (request, line), answer) in enumerate(zip(texts, requests, answers, strict=True), start):
         label = f"//bench:d{number // LEAVES:05d}/leaf-{number % LEAVES:02d}"
@@ -141,12 +139,13 @@ def _rows(
         kept = [generation, result, text] if leaves else [generation, result]
         digests = [blake3(data).digest() for data in kept]
         tables["blob"] += [(digest, len(data), data) for digest, data in zip(digests, kept, strict=True)]
-        tables["record"] += [(key, "action", action), (request, "request", line)]
         observation = _JSON.encode({"generation": digests[0].hex(), "request": request.hex(), "seconds": "0.0001"})
-        tables["execution"].append((request, 1, digests[0], observation, blake3(observation).digest(16)))
+        tables["execution"].append((request, 1, digests[0], observation, blake3(observation).digest(16), line))
+        perimeter = _JSON.encode({"id": label, "active": True, "eligible": True, "principal": "reader"})
         row = (key, digests[1], request, digests[0], digests[-1], label, "generated", "VALID", "i", "now", 1)
-        tables["entry"].append((*row, blake3(msgspec.msgpack.encode(row)).digest(16)))
-        tables["target"].append((label, "reader", "act", key, 1, "i", "now"))
+        row = (*row, "reader", "act", 1)
+        beside = (blake3(perimeter, derive_key_context="floor perimeter").digest(), action, perimeter)
+        tables["entry"].append((None, *row, blake3(msgspec.msgpack.encode(row)).digest(16), *beside))
         events += [_JSON.encode({"event": "ActionFinished", "label": label, "key": key.hex()})] * 2
     return tables | {"event": [("i", start, msgspec.msgpack.encode(events))]}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
-from gsum.store.api import GenerationPut, Made, Store
+from gsum.store.api import Built, GenerationPut, Made, Store
 from gsum.store.digests import Digest, Key, Preimage
 from gsum.store.errors import StoreError
 from gsum.store.records import ActionEntry, InvocationRecord, TargetRef
@@ -30,6 +30,10 @@ class EmptyStore:
     def get_blob(self, digest: Digest) -> bytes:
         """Raise: there is none."""
         raise StoreError(f"the store holds nothing, so no blob `{digest[:16]}`", hint="gsum build PATTERN")
+
+    def get_blobs(self, digests: Iterable[Digest]) -> dict[Digest, bytes]:
+        """Raise unless none is asked for: there is none."""
+        return {digest: self.get_blob(digest) for digest in digests}
 
     def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
         """Return all of them."""
@@ -88,6 +92,10 @@ class EmptyStore:
         _refuse()
 
     def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
+        """Refuse."""
+        _refuse()
+
+    def put_built(self, built: Sequence[Built]) -> None:
         """Refuse."""
         _refuse()
 

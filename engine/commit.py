@@ -16,7 +16,7 @@ from gsum.engine.keys import KeySet
 from gsum.rules.claims import Result
 from gsum.rules.graph import Action
 from gsum.rules.requests import Request
-from gsum.store.api import GenerationPut, Made, Store
+from gsum.store.api import Built, GenerationPut, Made, Store
 from gsum.store.canonical import canonical_json
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, preimage_of
 from gsum.store.records import ActionEntry, Generation, How, Observation, TargetRef
@@ -51,7 +51,6 @@ class Committer:
 
     def generations(self, made: Sequence[tuple[Preimage, Generated, str]]) -> list[GenerationPut]:
         """Keep requests, their generations, and the observations of their executions, each started at a time."""
-        self._store.put_records([request for request, _, _ in made])
         return self._store.put_generations([self._made(*one) for one in made])
 
     def _made(self, request: Preimage, outcome: Generated, started: str) -> Made:
@@ -73,7 +72,7 @@ class Committer:
             sampled=outcome.sampled,
             drafted=outcome.drafted,
         )
-        return Made(request.key, data, msgspec.json.encode(observation))
+        return Made(request, data, msgspec.json.encode(observation))
 
     def events(self, events: Sequence[Event]) -> None:
         """Append events to the invocation's journal."""
@@ -101,25 +100,31 @@ class Committer:
     def entries(self, done: Sequence[Done], now: str) -> None:
         """Keep the sources, preimages, results and entries of actions, and what their labels were built as."""
         sources = self._sources(done)
-        self._put_records(done)
+        self._put_named(done)
         results = self._store.put_blobs([canonical_json(one.result) for one in done])
-        entries = []
-        for one, result in zip(done, results, strict=True):
-            entry = ActionEntry(
-                key=self._keys.actions[one.action.label].key,
-                label=one.action.label,
-                result=result,
-                request=one.request,
-                generation=one.generation,
-                sources=sources.get(one.action.label, ()),
-                how=one.how,
-                status=one.result.status.value,
-                invocation=self._invocation,
-                created=now,
-            )
-            entries.append(entry)
-        self._store.put_entries(entries)
-        self.targets([one.action for one in done], now)
+        self._store.put_built(
+            [
+                self._built(one, result, sources.get(one.action.label, ()), now)
+                for one, result in zip(done, results, strict=True)
+            ]
+        )
+
+    def _built(self, done: Done, result: Digest, sources: tuple[Digest, ...], now: str) -> Built:
+        action, keyed = done.action, self._keys.actions[done.action.label]
+        entry = ActionEntry(
+            key=keyed.key,
+            label=action.label,
+            result=result,
+            request=done.request,
+            generation=done.generation,
+            sources=sources,
+            how=done.how,
+            status=done.result.status.value,
+            invocation=self._invocation,
+            created=now,
+        )
+        perimeter = self._keys.records[keyed.perimeter]
+        return Built(entry, keyed.action, perimeter, action.principal, action.toolchain or "")
 
     def targets(self, actions: Sequence[Action], now: str) -> None:
         """Record what labels are now built as."""
@@ -143,10 +148,10 @@ class Committer:
         digests = self._store.put_blobs([data for _, data in read])
         return {label: (digest,) for (label, _), digest in zip(read, digests, strict=True)}
 
-    def _put_records(self, done: Sequence[Done]) -> None:
+    def _put_named(self, done: Sequence[Done]) -> None:
+        """Keep the records of toolchains, prompts and schemas, which many actions share."""
         preimages = []
         for one in done:
-            preimages.append(self._keys.actions[one.action.label].action)
             for key in self._keys.refs[one.action.label]:
                 if key not in self._records_put:
                     preimages.append(self._keys.records[key])

@@ -76,7 +76,7 @@ class KeySet(msgspec.Struct, frozen=True):
     terms: dict[str, ModelTerms]
     """By toolchain name: what renderings need of it."""
     refs: dict[str, tuple[Key, ...]]
-    """By label: the records its preimage refers to (toolchain, prompt, schema, perimeter)."""
+    """By label: the records of names that its preimage refers to (toolchain, prompt, schema)."""
 
 
 def toolchain_record(toolchain: ToolchainSection, numerics: dict[str, NumericsSection]) -> dict[str, object]:
@@ -217,7 +217,7 @@ def compute_keys(workspace: Workspace, graph: ActionGraph) -> KeySet:
             chunking=CHUNKING if action.scope is not None and not children else None,
         )
         actions[label] = Keyed(preimage_of(RecordKind.ACTION, record), perimeter)
-        named = (perimeter, toolchain, prompt, schema)
+        named = (toolchain, prompt, schema)
         refs[label] = tuple(key for key in named if key is not None)
     return KeySet(actions, records.kept, terms, refs)
 

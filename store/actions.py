@@ -1,33 +1,46 @@
 """Requests to generations, action keys to entries. An entry of incomplete provenance is no hit.
 
-It knows the tables execution and entry, and what `LocalCas` keeps. A row whose seal does not fit counts as not there.
+It knows the tables execution and entry, and what `LocalCas` and `LocalTargets` keep. A row whose seal does not fit
+counts as not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
 from blake3 import blake3
 
-from gsum.store.api import GenerationPut, Made
+from gsum.store.api import Built, GenerationPut, Made
 from gsum.store.blobs import BlobFiles
 from gsum.store.cas import LocalCas
-from gsum.store.database import Database, Row, hex_name
+from gsum.store.database import Database, Row, hex_name, marks
 from gsum.store.digests import Digest, Key, RecordKind
-from gsum.store.faults import BlobMissing
-from gsum.store.records import ENTRY_SCHEMA, ActionEntry, How
+from gsum.store.faults import BlobCorrupt, BlobMissing
+from gsum.store.preimages import KEEP_AS_RECORDS, require_right
+from gsum.store.records import ENTRY_SCHEMA, ActionEntry, How, TargetRef
+from gsum.store.targets import KEEP_AS_TARGET, LocalTargets
 
-_ENTRY = "key, result, request, generation, sources, label, how, status, invocation, created, schema, seal"
+_ENTRY = (
+    "key, result, request, generation, sources, label, how, status, invocation, created, schema,"
+    " principal, toolchain, whole, seal"
+)
+_KEPT = f"{_ENTRY}, perimeter, preimage, perimeter_preimage"
 _EXECUTION = "request, number, generation, observation, seal"
-_INSERT_ENTRY = f"INSERT INTO entry ({_ENTRY}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT_ENTRY = f"INSERT INTO entry ({_KEPT}) VALUES ({marks(_KEPT.split(','))})"
+_REQUEST_KEPT = (
+    f"SELECT 1 FROM record WHERE key = ?1 AND kind = '{RecordKind.REQUEST.value}'"
+    " UNION ALL SELECT 1 FROM execution WHERE request = ?1 AND preimage IS NOT NULL"
+)
 _DIGEST_BYTES = 32
 _SEAL_BYTES = 16
 _HOWS = {how.value: how for how in How}
 
 
-class LocalActions(LocalCas):
+class LocalActions(LocalCas, LocalTargets):
     """The `Cas` and `ActionCache` of a local store."""
 
     def __init__(self, database: Database, files: BlobFiles) -> None:
@@ -42,31 +55,58 @@ class LocalActions(LocalCas):
         Raises:
             BlobMissing: if the request is not kept.
         """
-        return self.put_generations([Made(request, generation, observation)])[0]
+        with self._db.together():
+            if self._db.one(_REQUEST_KEPT, (bytes.fromhex(request),)) is None:
+                raise BlobMissing(request, "request")
+            return self._put_generations([_Output(request, None, generation, observation)])[0]
 
     def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
-        """Keep several generations as `put_generation` does, in a few statements; all are kept or none.
+        """Keep several generations as `put_generation` does, with their requests, in a few statements: all or none.
 
         Raises:
-            BlobMissing: naming the first request that is not kept.
+            BlobCorrupt: naming the first request that does not hash to its key; nothing is kept.
         """
+        requests = [one.request for one in made]
+        require_right(requests)
+        for request in requests:
+            if request.kind is not RecordKind.REQUEST:
+                raise BlobCorrupt(request.key, "request", set_aside=False)
         with self._db.together():
-            self._require_requests([one.request for one in made])
-            digests = self.put_blobs([one.generation for one in made])
-            rows = self._execution_rows(one.request for one in made)
-            intact = _intact(rows)
-            last = {Key(hex_name(row[0])): row[1] for row in rows if isinstance(row[1], int)}
-            puts, new = [], []
-            for one, digest in zip(made, digests, strict=True):
-                before = intact.setdefault(one.request, [])
-                first = before[0].generation if before else digest
-                if (digest, one.observation) not in [(done.generation, done.observation) for done in before]:
-                    number = last[one.request] = last.get(one.request, 0) + 1
-                    new.append(_execution_row(one.request, number, digest, one.observation))
-                    before.append(_Execution(one.request, digest, one.observation))
-                puts.append(GenerationPut(digest, first, equivocation=first != digest))
-            self._db.write_many(f"INSERT INTO execution ({_EXECUTION}) VALUES (?, ?, ?, ?, ?)", new)
-            return [self._served(one.request, put) for one, put in zip(made, puts, strict=True)]
+            return self._put_generations(
+                [_Output(one.request.key, one.request.data, one.generation, one.observation) for one in made]
+            )
+
+    def _put_generations(self, made: Sequence[_Output]) -> list[GenerationPut]:
+        digests = self.put_blobs([one.generation for one in made])
+        rows = self._execution_rows(one.request for one in made)
+        intact = _intact(rows)
+        last = {Key(hex_name(row[0])): row[1] for row in rows if isinstance(row[1], int)}
+        bare = self._without_preimage(made, last)
+        puts, new = [], []
+        for one, digest in zip(made, digests, strict=True):
+            before = intact.setdefault(one.request, [])
+            first = before[0].generation if before else digest
+            if (digest, one.observation) not in [(done.generation, done.observation) for done in before]:
+                number = last[one.request] = last.get(one.request, 0) + 1
+                new.append((*_execution_row(one.request, number, digest, one.observation), bare.pop(one.request, None)))
+                before.append(_Execution(one.request, digest, one.observation))
+            puts.append(GenerationPut(digest, first, equivocation=first != digest))
+        self._db.write_many(f"INSERT INTO execution ({_EXECUTION}, preimage) VALUES (?, ?, ?, ?, ?, ?)", new)
+        for request, preimage in bare.items():  # it was lost, and nothing else is new
+            name = bytes.fromhex(request)
+            self._db.write(
+                "UPDATE execution SET preimage = ?2 WHERE request = ?1"
+                " AND number = (SELECT min(number) FROM execution WHERE request = ?1)",
+                (name, preimage),
+            )
+        return [self._served(one.request, put) for one, put in zip(made, puts, strict=True)]
+
+    def _without_preimage(self, made: Sequence[_Output], known: Mapping[Key, int]) -> dict[Key, bytes]:
+        """Return the preimages that came with requests and are not kept yet."""
+        came = {one.request: one.preimage for one in made if one.preimage is not None}
+        executed = [request for request in came if request in known]
+        lost = self.missing_records(executed) if executed else set()
+        return {request: data for request, data in came.items() if request not in known or request in lost}
 
     def generation_for(self, request: Key) -> Digest | None:
         """Return the served generation of a request: the earliest that is kept with its blob."""
@@ -99,41 +139,101 @@ class LocalActions(LocalCas):
 
     def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
         """Keep several entries as `put_entry` does; those that are new cost one statement together."""
-        rows = {row[0]: row for row in map(_to_row, reversed(entries))}
         with self._db.together():
-            found = self._db.query_in("SELECT key FROM entry WHERE key IN ({})", rows)
-            there = {name for (name,) in found}
-            self._db.write_many(_INSERT_ENTRY, [row for name, row in sorted(rows.items()) if name not in there])
-            kept = []
-            for entry in entries:
-                name = bytes.fromhex(entry.key)
-                kept.append(name not in there or self._put_again(entry))
-                there.add(name)
-            return kept
+            rows = [_to_row(entry) for entry in entries]
+            there = self._there(entry.key for entry in entries)
+            new: dict[Key, Row] = {}
+            for entry, row in zip(entries, rows, strict=True):
+                if entry.key not in there:
+                    new.setdefault(entry.key, row)
+            self._db.write_many(_INSERT_ENTRY, list(new.values()))
+            return [
+                new.get(entry.key) is row or self._put_again(entry, row)
+                for entry, row in zip(entries, rows, strict=True)
+            ]
 
-    def _put_again(self, entry: ActionEntry) -> bool:
+    def put_built(self, built: Sequence[Built]) -> None:
+        """Keep entries, in order, with their preimages and what their labels were built as: all or none.
+
+        What `put_records`, `put_entries` and `put_targets` would keep, in fewer rows.
+
+        Raises:
+            BlobCorrupt: naming the first preimage that does not hash to its key; nothing is kept.
+        """
+        require_right(preimage for one in built for preimage in (one.action, one.perimeter))
+        with self._db.together():
+            there = self._there(one.entry.key for one in built)
+            lacking = self._lacking([one.entry for one in built])
+            known = []
+            for one in built:
+                known.append(one.entry.key in there)
+                there.add(one.entry.key)
+            for is_known, run in groupby(zip(known, built, strict=True), key=itemgetter(0)):
+                ones = [one for _, one in run]
+                rows = [_to_row(one.entry, one, whole=one.entry.key not in lacking) for one in ones]
+                if is_known:
+                    self._put_known(ones, rows)
+                else:
+                    self._db.write_many(_INSERT_ENTRY, rows)
+
+    def _put_known(self, built: Sequence[Built], rows: Sequence[Row]) -> None:
+        """Keep what comes with entries that are there already; one that is incomplete gives way."""
+        self.put_records([preimage for one in built for preimage in (one.action, one.perimeter)])
+        for one, row in zip(built, rows, strict=True):
+            if not self._put_again(one.entry, row):
+                self.put_target(_ref(one))
+
+    def _lacking(self, entries: Sequence[ActionEntry]) -> set[Key]:
+        """Return the keys of entries that refer to something that is not kept in the database."""
+        sql = "SELECT digest FROM blob WHERE digest IN ({}) AND data IS NOT NULL"
+        blobs = {digest for entry in entries for digest in _blobs_of(entry)}
+        inline = {hex_name(name) for (name,) in self._db.query_in(sql, map(bytes.fromhex, blobs))}
+        sql = "SELECT request, generation FROM execution WHERE request IN ({})"
+        requests = {entry.request for entry in entries if entry.request is not None}
+        executed = set(self._db.query_in(sql, map(bytes.fromhex, requests)))
+        unknown = self.missing_records(requests)
+
+        def lacks(entry: ActionEntry) -> bool:
+            if not inline.issuperset(_blobs_of(entry)):
+                return True
+            if entry.request is None or entry.generation is None:
+                return (entry.request is None) != (entry.generation is None)
+            row = (bytes.fromhex(entry.request), bytes.fromhex(entry.generation))
+            return entry.request in unknown or row not in executed
+
+        return {entry.key for entry in entries if lacks(entry)}
+
+    def _there(self, keys: Iterable[Key]) -> set[Key]:
+        """Return those of `keys` that have an entry, complete or not."""
+        found = self._db.query_in("SELECT key FROM entry WHERE key IN ({})", map(bytes.fromhex, keys))
+        return {Key(hex_name(name)) for (name,) in found}
+
+    def _put_again(self, entry: ActionEntry, row: Row) -> bool:
         """Put an entry in the place of one that is incomplete."""
         if entry.key in self.entries([entry.key]) or not self._complete([entry]):
             return False
-        row = _to_row(entry)
         self._move_entry(row[0])
         self._db.write(_INSERT_ENTRY, row)
         return True
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         """Return the complete entries of `keys`: those whose preimage, request, generation, sources and result
-        are all kept. The cost is a few statements per 500 keys.
+        are all kept. The cost is a statement per 500 keys, and a few more where something was ever lost.
         """
         sql = f"SELECT {_ENTRY} FROM entry WHERE key IN ({{}})"
-        rows = self._db.query_in(sql, map(bytes.fromhex, keys))
-        found = [entry for entry in map(_from_row, rows) if entry is not None]
-        return {entry.key: entry for entry in self._complete(found)}
+        rows = list(self._db.query_in(sql, map(bytes.fromhex, keys)))
+        found = [(entry, row[-2]) for row in rows if (entry := _from_row(row)) is not None]
+        nothing_lost = self._db.one("SELECT 1 FROM identity WHERE losses = 0") is not None
+        sure = [entry for entry, whole in found if whole and nothing_lost]
+        doubtful = [entry for entry, whole in found if not (whole and nothing_lost)]
+        return {entry.key: entry for entry in (*sure, *self._complete(doubtful))}
 
     def _complete(self, entries: Sequence[ActionEntry]) -> list[ActionEntry]:
+        if not entries:
+            return []
         requests = {entry.request for entry in entries if entry.request is not None}
         lost_records = self.missing_records(requests.union(entry.key for entry in entries))
-        blobs = {digest for entry in entries for digest in (entry.result, *entry.sources)}
-        lost_blobs = self.missing_blobs(blobs.union(e.generation for e in entries if e.generation is not None))
+        lost_blobs = self.missing_blobs({digest for entry in entries for digest in _blobs_of(entry)})
         executed = {(done.request, done.generation) for done in self._executions(requests)}
 
         def complete(entry: ActionEntry) -> bool:
@@ -156,13 +256,6 @@ class LocalActions(LocalCas):
         sql = f"SELECT {_EXECUTION} FROM execution WHERE request IN ({{}}) ORDER BY request, number"
         return list(self._db.query_in(sql, map(bytes.fromhex, requests)))
 
-    def _require_requests(self, requests: Sequence[Key]) -> None:
-        sql = f"SELECT key FROM record WHERE kind = '{RecordKind.REQUEST.value}' AND key IN ({{}})"
-        kept = {name for (name,) in self._db.query_in(sql, map(bytes.fromhex, requests))}
-        for request in requests:
-            if bytes.fromhex(request) not in kept:
-                raise BlobMissing(request, "request")
-
     def _served(self, request: Key, put: GenerationPut) -> GenerationPut:
         """Say of a second output which one is served: the first may be lost."""
         if not put.equivocation:
@@ -170,13 +263,24 @@ class LocalActions(LocalCas):
         return GenerationPut(put.digest, self.generation_for(request) or put.digest, put.equivocation)
 
     def _move_entry(self, name: bytes) -> None:
-        """Keep what a lost entry referred to, as `damaged`, and free its key."""
+        """Keep what a lost entry referred to, as `damaged`, and what stood beside it, and free its key."""
+        for keep in (KEEP_AS_TARGET, *KEEP_AS_RECORDS):
+            self._db.write(keep, (name,))
         self._db.write(
             "INSERT INTO damaged (what, name, data) SELECT 'entry', key, result || coalesce(request, x'')"
             " || coalesce(generation, x'') || sources FROM entry WHERE key = ?",
             (name,),
         )
         self._db.write("DELETE FROM entry WHERE key = ?", (name,))
+
+
+class _Output(NamedTuple):
+    """What is to be put of an execution; `preimage` is the request's, null where it is kept."""
+
+    request: Key
+    preimage: bytes | None
+    generation: bytes
+    observation: bytes
 
 
 class _Execution(NamedTuple):
@@ -205,7 +309,8 @@ def _seal(*values: bytes | str | int | None) -> bytes:
     return blake3(msgspec.msgpack.encode(values)).digest(_SEAL_BYTES)
 
 
-def _to_row(entry: ActionEntry) -> Row:
+def _to_row(entry: ActionEntry, built: Built | None = None, *, whole: bool = False) -> Row:
+    """Return the row of an entry, with what came with it."""
     row = (
         bytes.fromhex(entry.key),
         bytes.fromhex(entry.result),
@@ -219,13 +324,19 @@ def _to_row(entry: ActionEntry) -> Row:
         entry.created,
         entry.schema,
     )
-    return (*row, _seal(*row))
+    if built is None:
+        return (*row, None, None, 0, _seal(*row), None, None, None)
+    sealed = (*row, built.principal, built.toolchain, int(whole))
+    perimeter = built.perimeter
+    return (*sealed, _seal(*sealed), bytes.fromhex(perimeter.key), built.action.data, perimeter.data)
 
 
 def _from_row(row: Row) -> ActionEntry | None:
     """Decode a row; None for a damaged one or one of a newer schema: neither is a hit."""
-    key, result, request, generation, sources, label, how, status, invocation, created, schema, seal = row
-    if seal != _seal(*row[:-1]) or how not in _HOWS or schema != ENTRY_SCHEMA:
+    key, result, request, generation, sources, label, how, status, invocation, created, schema = row[:11]
+    principal, seal = row[11], row[14]
+    sealed = row[:11] if principal is None else row[:14]
+    if seal != _seal(*sealed) or how not in _HOWS or schema != ENTRY_SCHEMA:
         return None
     cuts = range(0, len(sources), _DIGEST_BYTES)
     return ActionEntry(
@@ -241,3 +352,14 @@ def _from_row(row: Row) -> ActionEntry | None:
         created=created,
         schema=schema,
     )
+
+
+def _blobs_of(entry: ActionEntry) -> tuple[Digest, ...]:
+    if entry.generation is None:
+        return entry.result, *entry.sources
+    return entry.result, entry.generation, *entry.sources
+
+
+def _ref(built: Built) -> TargetRef:
+    entry = built.entry
+    return TargetRef(entry.label, built.principal, built.toolchain, entry.key, entry.invocation, entry.created)

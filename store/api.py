@@ -25,11 +25,23 @@ class GenerationPut(msgspec.Struct, frozen=True):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A generation (canonical bytes) of a kept request, and the observation of its execution."""
+    """A request, a generation (canonical bytes) of it, and the observation of its execution."""
 
-    request: Key
+    request: Preimage
     generation: bytes
     observation: bytes
+
+
+class Built(msgspec.Struct, frozen=True):
+    """An entry with the preimages of its key and its perimeter, and for whom and with which toolchain (by name) its
+    label was built as that.
+    """
+
+    entry: ActionEntry
+    action: Preimage
+    perimeter: Preimage
+    principal: str
+    toolchain: str
 
 
 class Cas(Protocol):
@@ -43,6 +55,9 @@ class Cas(Protocol):
 
     def get_blob(self, digest: Digest) -> bytes:
         """Return a blob whose bytes hash to `digest`; raise `BlobMissing` or `BlobCorrupt` otherwise."""
+
+    def get_blobs(self, digests: Iterable[Digest]) -> dict[Digest, bytes]:
+        """Return several blobs, each as `get_blob` does."""
 
     def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
         """Return those of `digests` that are not kept."""
@@ -70,7 +85,7 @@ class ActionCache(Protocol):
         """
 
     def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
-        """Keep several, in order, as `put_generation` does: all or none."""
+        """Keep requests and what came of them, in order, as `put_record` and `put_generation` do: all or none."""
 
     def generation_for(self, request: Key) -> Digest | None:
         """Return the served generation of a request, if one is kept with its blob."""
@@ -89,6 +104,13 @@ class ActionCache(Protocol):
 
     def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
         """Keep several, in order, as `put_entry` does: all or none."""
+
+    def put_built(self, built: Sequence[Built]) -> None:
+        """Keep entries, in order, with their preimages, and that their labels were built as them: all or none.
+
+        What `put_records`, `put_entries` and `put_targets` would keep, in fewer rows. A label of a new entry was built
+        by its invocation, even if it had been built as its key before.
+        """
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         """Return the complete entries of `keys`: those whose preimage, request, generation, sources and result

@@ -1,32 +1,30 @@
-"""Blobs and keyed records, verified on every read; what does not hash to its name is set aside and no longer kept.
+"""Blobs, verified on every read; what does not hash to its name is set aside and no longer kept.
 
-It knows the tables blob, record and damaged, and the blob files.
+It knows the tables blob and damaged, and the blob files; of other tables, only which names stand in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 
 from gsum.store.blobs import BlobFiles
 from gsum.store.database import Database, hex_name
-from gsum.store.digests import HEX_LENGTH, Digest, Key, Preimage, RecordKind, blob_digest, derive_key
-from gsum.store.errors import StoreError
+from gsum.store.digests import HEX_LENGTH, Digest, blob_digest
 from gsum.store.faults import BlobCorrupt, BlobMissing
+from gsum.store.preimages import PREIMAGES_BETWEEN, LocalPreimages
 from gsum.store.schema import INLINE_LIMIT
 
 FIND_LIMIT = 16
 _HEX = frozenset("0123456789abcdef")
 # The casts keep a damaged row from turning up as a value of another type.
 _SELECT_BLOB = "SELECT CAST(data AS BLOB) FROM blob WHERE digest = ?"
-_SELECT_RECORD = "SELECT CAST(kind AS TEXT), coalesce(CAST(data AS BLOB), x'') FROM record WHERE key = ?"
 
 
-class LocalCas:
+class LocalCas(LocalPreimages):
     """The `Cas` of a local store."""
 
     def __init__(self, database: Database, files: BlobFiles) -> None:
-        self._db = database
+        super().__init__(database)
         self._files = files
 
     def put_blob(self, data: bytes) -> Digest:
@@ -62,6 +60,21 @@ class LocalCas:
             raise BlobCorrupt(digest, "blob", set_aside=self._condemn_blob(digest))
         return data
 
+    def get_blobs(self, digests: Iterable[Digest]) -> dict[Digest, bytes]:
+        """Return several blobs, each as `get_blob` does, for a statement per 500.
+
+        Raises:
+            BlobMissing, BlobCorrupt: for one that is not kept or damaged.
+        """
+        found: dict[Digest, bytes] = {}
+        wanted = list(dict.fromkeys(digests))
+        sql = "SELECT digest, CAST(data AS BLOB) FROM blob WHERE digest IN ({}) AND data IS NOT NULL"
+        for name, data in self._db.query_in(sql, map(bytes.fromhex, wanted)):
+            digest = blob_digest(data)
+            if digest == hex_name(name):
+                found[digest] = data
+        return {digest: found[digest] if digest in found else self.get_blob(digest) for digest in wanted}
+
     def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
         """Return those of `digests` that are not kept. A file blob that is gone or of the wrong size is not, and is set
         aside where the store is writable: what was believed to be kept is then known to be lost.
@@ -79,55 +92,6 @@ class LocalCas:
             self._condemn_blob(digest)
         return wanted
 
-    def put_record(self, preimage: Preimage) -> Key:
-        """Keep a key's preimage. Kept bytes that turn out damaged give way to these.
-
-        Raises:
-            BlobCorrupt: if the preimage does not hash to its key; nothing is kept.
-        """
-        self.put_records([preimage])
-        return preimage.key
-
-    def put_records(self, preimages: Sequence[Preimage]) -> None:
-        """Keep the preimages of several keys, in one statement; none is kept if one does not hash to its key.
-
-        Raises:
-            BlobCorrupt: naming the first that does not.
-        """
-        for preimage in preimages:
-            if derive_key(preimage.kind, preimage.data) != preimage.key:
-                raise BlobCorrupt(preimage.key, "record", set_aside=False)
-        rows = sorted({(bytes.fromhex(one.key), one.kind.value, one.data) for one in preimages})
-        insert = "INSERT INTO record (key, kind, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-        with self._db.together():
-            if self._db.write_many(insert, rows) == len(rows):
-                return
-            found = self._db.query_in("SELECT key, kind, data FROM record WHERE key IN ({})", (row[0] for row in rows))
-            for row in set(rows).difference(found):
-                self._move_record(row[0])
-                self._db.write(insert, row)
-
-    def get_record(self, key: Key) -> Preimage:
-        """Return a preimage that hashes to `key`.
-
-        Raises:
-            BlobMissing: if it is not kept.
-            BlobCorrupt: if its bytes don't hash to `key`; they are set aside where the store is writable.
-        """
-        row = self._db.one(_SELECT_RECORD, (bytes.fromhex(key),))
-        if row is None:
-            raise BlobMissing(key, "record")
-        preimage = _verified(key, *row)
-        if preimage is None:
-            raise BlobCorrupt(key, "record", set_aside=self._condemn_record(key))
-        return preimage
-
-    def missing_records(self, keys: Iterable[Key]) -> set[Key]:
-        """Return those of `keys` whose preimage is not kept."""
-        wanted = set(keys)
-        rows = self._db.query_in("SELECT key FROM record WHERE key IN ({})", map(bytes.fromhex, wanted))
-        return wanted - {Key(hex_name(name)) for (name,) in rows}
-
     def find(self, prefix: str) -> list[str]:
         """Return the digests and keys that start with `prefix` (hex), sorted, at most 16."""
         text = prefix.lower()
@@ -135,8 +99,8 @@ class LocalCas:
             return []
         bounds = [bytes.fromhex(text.ljust(HEX_LENGTH, digit)) for digit in "0f"]
         rows = self._db.query(
-            f"SELECT digest FROM blob WHERE digest BETWEEN ?1 AND ?2"
-            f" UNION SELECT key FROM record WHERE key BETWEEN ?1 AND ?2 ORDER BY 1 LIMIT {FIND_LIMIT}",
+            f"SELECT digest FROM blob WHERE digest BETWEEN ?1 AND ?2 UNION {PREIMAGES_BETWEEN}"
+            f" ORDER BY 1 LIMIT {FIND_LIMIT}",
             bounds,
         )
         return [hex_name(name) for (name,) in rows]
@@ -196,29 +160,6 @@ class LocalCas:
 
         return self._set_aside(condemn)
 
-    def _condemn_record(self, key: Key) -> bool:
-        def condemn() -> None:
-            with self._db.transaction():
-                name = bytes.fromhex(key)
-                row = self._db.one(_SELECT_RECORD, (name,))
-                if row is not None and _verified(key, *row) is None:
-                    self._move_record(name)
-
-        return self._set_aside(condemn)
-
-    def _set_aside(self, condemn: Callable[[], None]) -> bool:
-        """Run `condemn` now or after the transaction under way; tell whether it was or will be done."""
-        if not self._db.writable:
-            return False
-        if self._db.in_transaction:
-            self._db.afterwards(condemn)
-            return True
-        try:
-            condemn()
-        except StoreError:
-            return False
-        return True
-
     def _move_blob(self, digest: Digest) -> None:
         name = bytes.fromhex(digest)
         self._db.write(
@@ -228,19 +169,3 @@ class LocalCas:
         )
         self._db.write("DELETE FROM blob WHERE digest = ?", (name,))
         self._files.set_aside(digest)
-
-    def _move_record(self, name: bytes) -> None:
-        self._db.write(
-            "INSERT INTO damaged (what, name, data) SELECT 'record ' || kind, key, data FROM record WHERE key = ?",
-            (name,),
-        )
-        self._db.write("DELETE FROM record WHERE key = ?", (name,))
-
-
-def _verified(key: Key, kind: str, data: bytes) -> Preimage | None:
-    """Return a stored record as a preimage, None when it does not hash to its key."""
-    with suppress(ValueError):
-        preimage = Preimage(RecordKind(kind), data, key)
-        if derive_key(preimage.kind, data) == key:
-            return preimage
-    return None

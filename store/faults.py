@@ -37,6 +37,17 @@ class StoreNewer(StoreError):
         )
 
 
+class StoreOlder(StoreError):
+    """The store was written by an older gsum, and may not be written now, which brings it up to date."""
+
+    def __init__(self, folder: Path, found: int, known: int) -> None:
+        super().__init__(
+            "the store was written by an older gsum and may not be brought up to date here",
+            facts={"store": folder, "its schema": found, "schema": known},
+            hint=f"build where it may be written, {_ELSEWHERE}",
+        )
+
+
 class StoreReadOnly(StoreError):
     """The store can be read but not written."""
 

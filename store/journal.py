@@ -1,6 +1,6 @@
-"""What was built as what, by which invocation, and its events, in order.
+"""Invocations and their events, in order.
 
-It knows the tables target, invocation and event. It reads no clock: times come with the records.
+It knows the tables invocation and event. It reads no clock: times come with the records.
 """
 
 from __future__ import annotations
@@ -10,17 +10,11 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from gsum.store.database import Database, Row, chunks, hex_name, marks
-from gsum.store.digests import Key
+from gsum.store.database import Database
 from gsum.store.faults import StoreDamaged
 from gsum.store.ledger import knows_invocation
-from gsum.store.records import InvocationRecord, InvocationStatus, TargetRef
+from gsum.store.records import InvocationRecord, InvocationStatus
 
-_TARGET = (
-    "CAST(label AS TEXT), CAST(principal AS TEXT), CAST(toolchain AS TEXT), key,"
-    " CAST(invocation AS TEXT), CAST(created AS TEXT)"
-)
-"""The casts keep a damaged row from turning up as values of other types."""
 T = TypeVar("T", covariant=True)
 
 _RECORDS = msgspec.json.Decoder(InvocationRecord)
@@ -32,63 +26,9 @@ class _Decoder(Protocol[T]):
 
 
 class LocalJournal:
-    """The `Journal` of a local store."""
+    """Of the `Journal` of a local store, what is told about invocations."""
 
     _db: Database
-
-    def put_target(self, ref: TargetRef) -> None:
-        """Record that a label has been built as a key; the newest is the last put.
-
-        A key the label had before comes to the front again; nothing is written when it is there already.
-        """
-        self.put_targets([ref])
-
-    def put_targets(self, refs: Sequence[TargetRef]) -> None:
-        """Record several, in order, as `put_target` does; in a few statements."""
-        labels: dict[tuple[str, str], list[str]] = {}
-        for ref in refs:
-            labels.setdefault((ref.principal, ref.toolchain), []).append(ref.label)
-        with self._db.together():
-            keys = {
-                (whose, label): known.key
-                for whose, names in labels.items()
-                for label, known in self.latest_of(names, *whose).items()
-            }
-            rows = []
-            for ref in refs:
-                name = ((ref.principal, ref.toolchain), ref.label)
-                if keys.get(name) != ref.key:
-                    keys[name] = ref.key
-                    key = bytes.fromhex(ref.key)
-                    rows.append((ref.label, ref.principal, ref.toolchain, key, ref.invocation, ref.created))
-            self._db.write_many(
-                "INSERT OR REPLACE INTO target (label, principal, toolchain, key, put, invocation, created) VALUES"
-                " (?1, ?2, ?3, ?4, 1 + (SELECT coalesce(max(put), 0) FROM target WHERE label = ?1 AND principal = ?2),"
-                " ?5, ?6)",
-                rows,
-            )
-
-    def latest(self, label: str, principal: str, toolchain: str) -> TargetRef | None:
-        """Return what a label was last built as."""
-        return self.latest_of([label], principal, toolchain).get(label)
-
-    def latest_of(self, labels: Sequence[str], principal: str, toolchain: str) -> dict[str, TargetRef]:
-        """Return what those of `labels` that were ever built were last built as, for a statement per 500."""
-        found: dict[str, TargetRef] = {}
-        for chunk in chunks(labels):
-            sql = (
-                f"SELECT {_TARGET} FROM target WHERE label IN ({marks(chunk)}) AND principal = ? AND toolchain = ?"
-                " ORDER BY put"
-            )
-            for row in self._db.query(sql, (*chunk, principal, toolchain)):
-                ref = _to_ref(row)
-                found[ref.label] = ref
-        return found
-
-    def target_history(self, label: str, principal: str) -> list[TargetRef]:
-        """Return all a label was built as, newest first."""
-        sql = f"SELECT {_TARGET} FROM target WHERE label = ? AND principal = ? ORDER BY put DESC"
-        return [_to_ref(row) for row in self._db.query(sql, (label, principal))]
 
     def begin(self, record: InvocationRecord) -> None:
         """Record that an invocation started; one that is known stays as it is."""
@@ -173,8 +113,3 @@ class LocalJournal:
             row = (record.id, record.status is InvocationStatus.RUNNING, msgspec.json.encode(record))
             insert = "INSERT INTO invocation (id, running, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
             return self._db.write(insert, row) > 0
-
-
-def _to_ref(row: Row) -> TargetRef:
-    label, principal, toolchain, key, invocation, created = row
-    return TargetRef(label, principal, toolchain, Key(hex_name(key)), invocation, created)

@@ -6,6 +6,7 @@ descriptor of it would drop the locks of every connection of this process.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sqlite3
 import time
@@ -19,6 +20,7 @@ from gsum.store.faults import (
     StoreInputOutput,
     StoreMissing,
     StoreNewer,
+    StoreOlder,
     StoreReadOnly,
     from_os_error,
 )
@@ -82,11 +84,11 @@ class _Opening:
         if not self._exists():
             raise StoreMissing(self._folder)
         try:
-            return self._connected("mode=ro", self._refuse_empty)
+            return self._connected("mode=ro", self._refuse_others)
         except (StoreInputOutput, StoreReadOnly):
             if self._files.size(self._log):
                 raise
-        return self._connected("mode=ro&immutable=1", self._refuse_empty)
+        return self._connected("mode=ro&immutable=1", self._refuse_others)
 
     @property
     def _log(self) -> Path:
@@ -120,8 +122,11 @@ class _Opening:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        if self._version(connection) == 0:
+        version = self._version(connection)
+        if version == 0:
             self._create(connection)
+        elif version < STORE_SCHEMA:
+            self._migrate(connection)
         _use_log(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
@@ -146,6 +151,19 @@ class _Opening:
                 connection.execute("ROLLBACK")
             raise
 
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring the tables up to the present schema, unless another process was faster."""
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            version = self._version(connection)
+            if version < STORE_SCHEMA:
+                importlib.import_module("gsum.store.migrating").migrate(connection, version)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
     def _mark(self) -> None:
         temporary = self._folder / f".{MARKER}-{os.getpid()}-{time.monotonic_ns()}"
         try:
@@ -157,9 +175,13 @@ class _Opening:
             raise
         self._files.sync_folder(self._folder)
 
-    def _refuse_empty(self, connection: sqlite3.Connection) -> None:
-        if self._version(connection) == 0:
+    def _refuse_others(self, connection: sqlite3.Connection) -> None:
+        """Refuse, for reading, what has no tables or those of an older schema."""
+        version = self._version(connection)
+        if version == 0:
             raise StoreDamaged(self.path, "the database has no tables")
+        if version < STORE_SCHEMA:
+            raise StoreOlder(self._folder, version, STORE_SCHEMA)
 
     def _looked_at(self, connection: sqlite3.Connection) -> tuple[int, int, int, int]:
         """Read what tells a store from other files, all of it as of one moment: another process may be making it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-STORE_SCHEMA: Final = 1
-"""Stands in `PRAGMA user_version`. A store with a greater one is refused."""
+STORE_SCHEMA: Final = 2
+"""Stands in `PRAGMA user_version`. A greater one is refused, a smaller one brought up to it."""
 
 APPLICATION_ID: Final = 0x6753_756D
 """Stands in `PRAGMA application_id`: the letters gSum, by which `file` can tell a store from other databases."""
@@ -30,18 +30,23 @@ DDL: Final[tuple[str, ...]] = (
         data BLOB NOT NULL
     )""",
     # One row per execution of a request, numbered per request. Its generations are the distinct ones, the earliest is
-    # served. What no digest names is sealed: `seal` is a hash of the other columns, verified on every read.
+    # served. What no digest names is sealed: `seal` is a hash of the columns before it, verified on every read.
+    # `preimage` is the request's, in one of its rows, unless it is a record.
     """CREATE TABLE execution (
         request BLOB NOT NULL CHECK (length(request) = 32),
         number INTEGER NOT NULL,
         generation BLOB NOT NULL CHECK (length(generation) = 32),
         observation BLOB NOT NULL,
         seal BLOB NOT NULL,
+        preimage BLOB,
         PRIMARY KEY (request, number)
-    ) WITHOUT ROWID""",
-    # `sources` are 32-byte digests, one after the other.
+    )""",
+    # `sources` are 32-byte digests, one after the other. An entry with a principal says, too, what its label was built
+    # as for that principal and toolchain name. `whole`: all that it refers to was there when it was put, and no file.
+    # The preimages are those of its key and of its perimeter, unless they are records.
     """CREATE TABLE entry (
-        key BLOB PRIMARY KEY NOT NULL CHECK (length(key) = 32),
+        number INTEGER PRIMARY KEY,
+        key BLOB NOT NULL UNIQUE CHECK (length(key) = 32),
         result BLOB NOT NULL CHECK (length(result) = 32),
         request BLOB CHECK (length(request) = 32),
         generation BLOB CHECK (length(generation) = 32),
@@ -52,19 +57,28 @@ DDL: Final[tuple[str, ...]] = (
         invocation TEXT NOT NULL,
         created TEXT NOT NULL,
         schema INTEGER NOT NULL,
-        seal BLOB NOT NULL
-    ) WITHOUT ROWID""",
-    # `put` counts up per (label, principal): the greatest is the newest.
+        principal TEXT,
+        toolchain TEXT,
+        whole INTEGER NOT NULL,
+        seal BLOB NOT NULL,
+        perimeter BLOB CHECK (length(perimeter) = 32),
+        preimage BLOB,
+        perimeter_preimage BLOB
+    )""",
+    "CREATE INDEX entry_label ON entry (label, principal, toolchain) WHERE principal IS NOT NULL",
+    "CREATE INDEX entry_perimeter ON entry (perimeter) WHERE perimeter IS NOT NULL",
+    # What a label was built as where no entry of its own says so. It came behind the entry with the number `behind`.
     """CREATE TABLE target (
+        number INTEGER PRIMARY KEY,
         label TEXT NOT NULL,
         principal TEXT NOT NULL,
         toolchain TEXT NOT NULL,
         key BLOB NOT NULL CHECK (length(key) = 32),
-        put INTEGER NOT NULL,
+        behind INTEGER NOT NULL,
         invocation TEXT NOT NULL,
         created TEXT NOT NULL,
-        PRIMARY KEY (label, principal, toolchain, key)
-    ) WITHOUT ROWID""",
+        UNIQUE (label, principal, toolchain, key)
+    )""",
     # `record` is JSON; it is replaced once, while `running` is 1.
     """CREATE TABLE invocation (
         number INTEGER PRIMARY KEY,

@@ -28,10 +28,9 @@ def rows_lines(small: Row) -> list[str]:
     kinds = each_action(small)
     return [
         f"**Rows.** An action of a cold build writes {sum(kinds.values()):.1f} rows beside its blobs: "
-        f"{', '.join(kinds)}. Two would do for a cache. The preimages (records) are what every later miss is explained "
-        "by, a request and its execution are shared by actions that ask the same, and the target row says what a label "
-        "was last built as. Where documents of several dossiers have the same names, as in the harness, the perimeter "
-        "records are shared too, and five rows are left.",
+        f"{', '.join(kinds)}. The request's preimage stands in the execution's row, the action's and its perimeter's "
+        "in the entry's, which also says what its label was built as: every later miss is explained by them. An entry "
+        "is found by its key, its label and its perimeter.",
     ]
 
 

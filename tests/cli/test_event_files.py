@@ -14,6 +14,7 @@ from support.documented import DOCUMENTATION
 
 from gsum.engine.events import Accounted, AnyEvent
 from gsum.engine.verifying.report import RequestFailed, RequestVerified, RoundFinished, VerifyFinished, VerifyStarted
+from gsum.store.local import open_store
 
 
 @pytest.fixture
@@ -76,9 +77,18 @@ def test_hits_tell_their_kind_and_misses_their_reason(gsum: Gsum, tmp_path):
     workspaces.activate(gsum.root, "S-1", "D-01", "1")
     assert told() == {"root": "earlier"}
     database = sqlite3.connect(gsum.root / ".gsum/store.sqlite")
-    database.execute("DELETE FROM entry WHERE label LIKE '%/root'")
-    database.execute("DELETE FROM target WHERE label LIKE '%/leaf-02'")
-    database.commit()
+    label = "//dossier:S-1/leaf-02"
+    with open_store(gsum.root / ".gsum") as store:
+        ref = store.latest(label, "reader-demo", "fake")
+        (entry,) = store.entries([ref.key]).values()
+        database.execute("UPDATE target SET label = 'another' WHERE label = ?", (label,))
+        database.execute("DELETE FROM entry WHERE label = ?", (label,))
+        database.commit()
+        assert store.put_entry(entry)  # as if another label had been built as the same
+        root = store.latest("//dossier:S-1/root", "reader-demo", "fake")
+        database.execute("DELETE FROM entry WHERE label = ?", (root.label,))
+        database.commit()
+        store.put_target(root)
     database.close()
     assert told() == {"leaf-00": "latest", "leaf-01": "earlier", "leaf-02": "shared", "root": "incomplete entry"}
 

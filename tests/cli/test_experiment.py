@@ -12,7 +12,7 @@ import pytest
 from support.control import control
 from support.experiments import Corpus
 
-REPLACED = "CAST(replace(CAST(data AS TEXT), 'e', 'E') AS BLOB)"
+REPLACED = "CAST(replace(CAST({} AS TEXT), 'e', 'E') AS BLOB)"
 TEST, DEVELOPMENT, EXERCISE = ("S-010", "S-011"), "S-030", "S-037"
 ALL = ",".join((*TEST, DEVELOPMENT))
 N = len(TEST)
@@ -169,10 +169,10 @@ def test_an_independent_control_agrees_with_the_report(finished, scenario):
     ("statement", "message"),
     [
         (
-            f"UPDATE record SET data = {REPLACED} WHERE kind = 'action'",
+            f"UPDATE entry SET preimage = {REPLACED.format('preimage')}",
             "record of kind action does not hash to its key",
         ),
-        (f"UPDATE blob SET data = {REPLACED}", "a blob does not hash to its digest"),
+        (f"UPDATE blob SET data = {REPLACED.format('data')}", "a blob does not hash to its digest"),
         (
             "UPDATE entry SET status = 'INVALID' WHERE label LIKE '%/root'",
             "an entry has another status than its result",

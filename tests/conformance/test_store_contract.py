@@ -116,8 +116,9 @@ def test_one_execution_put_twice_is_one_observation(store):
 
 
 def test_one_request_answered_twice_in_one_batch_keeps_the_first(store):
-    request, other = (store.put_record(example(number).request) for number in (1, 2))
-    batch = [Made(request, b"one", b"o1"), Made(other, b"two", b"o2"), Made(request, b"two", b"o3")]
+    first, second = (example(number).request for number in (1, 2))
+    request, other = first.key, second.key
+    batch = [Made(first, b"one", b"o1"), Made(second, b"two", b"o2"), Made(first, b"two", b"o3")]
     puts = store.put_generations([*batch, batch[0]])
     assert [put.equivocation for put in puts] == [False, False, True, False]
     assert [put.first for put in puts] == [blob_digest(data) for data in (b"one", b"two", b"one", b"one")]
@@ -130,10 +131,11 @@ def test_one_request_answered_twice_in_one_batch_keeps_the_first(store):
 
 
 def test_a_batch_with_one_bad_member_is_refused_whole(store):
-    request = store.put_record(example(1).request)
-    with pytest.raises(BlobMissing):
-        store.put_generations([Made(request, b"g", b"o"), Made(example(2).request.key, b"h", b"o")])
-    assert store.generations(request) == []
+    request = example(1).request
+    for wrong in (Preimage(RecordKind.REQUEST, b"{}", request.key), example(2).action):
+        with pytest.raises(BlobCorrupt):
+            store.put_generations([Made(request, b"g", b"o"), Made(wrong, b"h", b"o")])
+    assert store.generations(request.key) == []
     lie = Preimage(RecordKind.PROMPT, b"{}", derive_key(RecordKind.SCHEMA, b"{}"))
     with pytest.raises(BlobCorrupt):
         store.put_records([example(3).action, lie])
@@ -145,7 +147,7 @@ def test_more_than_a_statement_s_worth_is_kept_and_read_in_one_call(store):
     wholes = [example(number) for number in range(1100)]
     with store.transaction():
         store.put_records([part for whole in wholes for part in (whole.action, whole.request)])
-        puts = store.put_generations([Made(whole.request.key, b"g%d" % n, b"o") for n, whole in enumerate(wholes)])
+        puts = store.put_generations([Made(whole.request, b"g%d" % n, b"o") for n, whole in enumerate(wholes)])
         results = store.put_blobs([b"r%d" % n for n in range(1100)])
         source = store.put_blob(b"s")
         entries = [

@@ -11,10 +11,11 @@ from support.store_damage import (
     faulty_store,
     flip_file,
     flip_inline,
+    flip_preimage,
     sql,
     truncate,
 )
-from support.store_examples import example, invocation, keep
+from support.store_examples import example, invocation, keep, keep_apart
 
 from gsum.store.digests import RecordKind, blob_digest, preimage_of
 from gsum.store.errors import ExitCode
@@ -165,8 +166,9 @@ def test_a_file_without_a_row_is_no_blob_and_a_foreign_one_gives_way(folder):
         assert store.get_blob(digest) == LARGE
 
 
+@pytest.mark.parametrize("keep", [keep, keep_apart])
 @pytest.mark.parametrize("part", ["source", "generation", "result", "action", "request"])
-def test_what_needs_damaged_bytes_is_a_miss_until_made_again(folder, part):
+def test_what_needs_damaged_bytes_is_a_miss_until_made_again(folder, part, keep):
     with open_store(folder) as store:
         whole = example(1)
         entry = keep(store, whole)
@@ -177,12 +179,51 @@ def test_what_needs_damaged_bytes_is_a_miss_until_made_again(folder, part):
                 store.get_blob(name)
         else:
             key = getattr(whole, part).key
-            flip_inline(folder, "record", "key", key)
+            flip_preimage(folder, key)
             with pytest.raises(BlobCorrupt):
                 store.get_record(key)
+            with pytest.raises(BlobMissing):
+                store.get_record(key)
+            assert kept_aside(folder) == [key]
         assert store.entries([entry.key]) == {}
         keep(store, whole)
         assert store.entries([entry.key]) == {entry.key: entry}
+        assert store.get_record(whole.action.key) == whole.action
+        assert store.get_record(whole.request.key) == whole.request
+
+
+def test_a_flipped_perimeter_costs_the_explanation_and_no_entry(folder):
+    with open_store(folder) as store:
+        one, same = example(1), example(3)
+        entries = [keep(store, whole) for whole in (one, same)]
+        assert one.perimeter == same.perimeter
+        name = bytes.fromhex(one.action.key)
+        sql(folder, "UPDATE entry SET perimeter_preimage = x'00' WHERE key = ?", (name,))
+        assert store.get_record(one.perimeter.key) == one.perimeter  # the other entry has it, too
+        flip_preimage(folder, one.perimeter.key)
+        with pytest.raises(BlobCorrupt):
+            store.get_record(one.perimeter.key)
+        with pytest.raises(BlobMissing):
+            store.get_record(one.perimeter.key)
+        assert store.entries([entry.key for entry in entries]) == {entry.key: entry for entry in entries}
+        keep(store, one)
+        assert store.get_record(one.perimeter.key) == one.perimeter
+
+
+def test_what_a_label_was_built_as_outlives_its_entry(folder):
+    with open_store(folder) as store:
+        entry = keep(store, example(1))
+        before = store.latest(entry.label, "reader-demo", "fake")
+        assert before is not None and before.key == entry.key
+        flip_inline(folder, "blob", "digest", entry.result)
+        with pytest.raises(BlobCorrupt):
+            store.get_blob(entry.result)
+        assert store.entries([entry.key]) == {}
+        assert store.latest(entry.label, "reader-demo", "fake") == before
+        keep_apart(store, example(1))  # says nothing of labels
+        assert store.entries([entry.key]) == {entry.key: entry}
+        assert store.latest(entry.label, "reader-demo", "fake") == before
+        assert store.get_record(example(1).perimeter.key) == example(1).perimeter
 
 
 def test_a_row_that_points_at_something_else_is_not_believed(folder):
@@ -198,7 +239,9 @@ def test_a_row_that_points_at_something_else_is_not_believed(folder):
         assert store.entries([one.key]) == {one.key: one}
 
 
-@pytest.mark.parametrize("column", ["label", "how", "invocation", "created", "schema", "seal", "sources"])
+@pytest.mark.parametrize(
+    "column", ["label", "how", "invocation", "created", "schema", "seal", "sources", "principal", "whole"]
+)
 def test_an_entry_altered_in_any_column_is_a_miss_until_made_again(folder, column):
     with open_store(folder) as store:
         entry = keep(store, example(1))

@@ -11,6 +11,7 @@ from gsum.store.blobs import BlobFiles
 from gsum.store.database import Database
 from gsum.store.digests import blob_digest
 from gsum.store.local import LocalStore, open_store
+from gsum.store.schema import STORE_SCHEMA
 
 LARGE = b"large " * 20_000
 OTHER = b"other " * 20_000
@@ -72,7 +73,7 @@ def test_a_durable_block_within_another_makes_the_whole_durable(traced):
         "BEGIN IMMEDIATE",
         "COMMIT",
         "PRAGMA synchronous=FULL",
-        "PRAGMA user_version=1",
+        f"PRAGMA user_version={STORE_SCHEMA}",
     ]
 
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.memory_store import MemoryStore
 from support.store_examples import example, invocation, target
 
-from gsum.store.api import Made
+from gsum.store.api import Built, Made
 from gsum.store.digests import Digest, RecordKind, blob_digest
 from gsum.store.faults import BlobMissing
 from gsum.store.local import open_store
@@ -87,7 +87,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @rule(made=st.lists(st.tuples(NUMBERS, BLOBS, st.sampled_from([b"o", b"p"])), max_size=4))
     def put_generations(self, made):
-        batch = [Made(example(number).request.key, data, observation) for number, data, observation in made]
+        batch = [Made(example(number).request, data, observation) for number, data, observation in made]
         self.both(lambda store: store.put_generations(batch))
 
     @rule(made=st.lists(st.tuples(NUMBERS, BLOBS, NAMES), max_size=4))
@@ -95,6 +95,20 @@ class StoreAgainstModel(RuleBasedStateMachine):
         plain = [(example(number).entry(*[blob_digest(data)] * 3), by) for number, data, by in made]
         batch = [msgspec.structs.replace(entry, request=None, generation=None, invocation=by) for entry, by in plain]
         self.both(lambda store: store.put_entries(batch))
+
+    @rule(
+        made=st.lists(st.tuples(NUMBERS, st.tuples(BLOBS, BLOBS, BLOBS), st.booleans(), NAMES, NAMES), max_size=4),
+        label=NAMES,
+    )
+    def put_built(self, made, label):
+        batch = []
+        for number, data, pure, by, toolchain in made:
+            whole = example(number)
+            entry = msgspec.structs.replace(whole.entry(*map(blob_digest, data)), invocation=by, label=label)
+            if pure:
+                entry = msgspec.structs.replace(entry, request=None, generation=None)
+            batch.append(Built(entry, whole.action, whole.perimeter, "reader-demo", toolchain))
+        self.both(lambda store: store.put_built(batch))
 
     @rule(made=st.lists(st.tuples(NAMES, NUMBERS, NAMES, NAMES), max_size=4))
     def put_targets(self, made):
@@ -156,6 +170,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.both(lambda store: store.find(""))
         self.both(lambda store: store.missing_blobs(map(Digest, names)))
         self.both(lambda store: [store.get_blob(digest) for digest in self.model.blobs])
+        self.both(lambda store: store.get_blobs(self.model.blobs))
         self.both(lambda store: [store.get_record(key) for key in self.model.records])
 
     def teardown(self) -> None:

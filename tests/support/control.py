@@ -30,7 +30,12 @@ class Raw:
     def __init__(self, folder):
         database = sqlite3.connect(f"file:{folder / 'store.sqlite'}?mode=ro", uri=True)
         self.records, self.blobs, self.entries, self.built = {}, {}, {}, {}
-        for key, kind, data in database.execute("SELECT key, kind, data FROM record"):
+        for key, kind, data in database.execute(
+            "SELECT key, kind, data FROM record"
+            " UNION ALL SELECT key, 'action', preimage FROM entry WHERE preimage NOT NULL"
+            " UNION ALL SELECT perimeter, 'perimeter', perimeter_preimage FROM entry WHERE perimeter NOT NULL"
+            " UNION ALL SELECT request, 'request', preimage FROM execution WHERE preimage NOT NULL"
+        ):
             assert key_of(kind, data) == key.hex(), f"record of kind {kind} does not hash to its key"
             assert canonical(json.loads(data)) == data, f"record of kind {kind} is not canonical"
             self.records[key.hex()] = json.loads(data)
@@ -51,7 +56,10 @@ class Raw:
                 "how": how,
                 "status": status,
             }
-        for label, key, _ in database.execute("SELECT label, key, put FROM target ORDER BY put"):
+        for label, key in database.execute(
+            "SELECT label, key FROM (SELECT label, key, number AS at, 0 AS later FROM entry WHERE principal NOT NULL"
+            " UNION ALL SELECT label, key, behind, number FROM target) ORDER BY at, later"
+        ):
             self.built.setdefault(label, []).append(key.hex())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
-from gsum.store.api import GenerationPut, Made, Store
+from gsum.store.api import Built, GenerationPut, Made, Store
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, derive_key
 from gsum.store.faults import BlobCorrupt, BlobMissing
 from gsum.store.records import ActionEntry, InvocationRecord, InvocationStatus, TargetRef
@@ -37,6 +37,9 @@ class MemoryStore:
         if digest not in self.blobs:
             raise BlobMissing(digest, "blob")
         return self.blobs[digest]
+
+    def get_blobs(self, digests: Iterable[Digest]) -> dict[Digest, bytes]:
+        return {digest: self.get_blob(digest) for digest in digests}
 
     def missing_blobs(self, digests: Iterable[Digest]) -> set[Digest]:
         return set(digests) - self.blobs.keys()
@@ -73,7 +76,10 @@ class MemoryStore:
 
     def put_generations(self, made: Sequence[Made]) -> list[GenerationPut]:
         with self.transaction():
-            return [self.put_generation(one.request, one.generation, one.observation) for one in made]
+            for one in made:
+                if one.request.kind is not RecordKind.REQUEST:
+                    raise BlobCorrupt(one.request.key, "request", set_aside=False)
+            return [self.put_generation(self.put_record(one.request), one.generation, one.observation) for one in made]
 
     def generations_for(self, requests: Sequence[Key]) -> dict[Key, Digest]:
         found = {request: self.generation_for(request) for request in requests}
@@ -97,6 +103,17 @@ class MemoryStore:
 
     def put_entries(self, entries: Sequence[ActionEntry]) -> list[bool]:
         return [self.put_entry(entry) for entry in entries]
+
+    def put_built(self, built: Sequence[Built]) -> None:
+        with self.transaction():
+            for one in built:
+                entry = one.entry
+                self.put_records([one.action, one.perimeter])
+                put = self.put_entry(entry)
+                ref = TargetRef(entry.label, one.principal, one.toolchain, entry.key, entry.invocation, entry.created)
+                if put:
+                    self.targets = [old for old in self.targets if _of(old) != _of(ref)]
+                self.put_target(ref)
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:
         kept = [self.kept_entries[key] for key in keys if key in self.kept_entries]
@@ -123,8 +140,7 @@ class MemoryStore:
     def put_target(self, ref: TargetRef) -> None:
         latest = self.latest(ref.label, ref.principal, ref.toolchain)
         if latest is None or latest.key != ref.key:
-            name = (ref.label, ref.principal, ref.toolchain, ref.key)
-            self.targets = [t for t in self.targets if (t.label, t.principal, t.toolchain, t.key) != name]
+            self.targets = [old for old in self.targets if _of(old) != _of(ref)]
             self.targets.append(ref)
 
     def put_targets(self, refs: Sequence[TargetRef]) -> None:
@@ -176,6 +192,10 @@ class MemoryStore:
 
     def close(self) -> None:
         pass
+
+
+def _of(ref: TargetRef) -> tuple[str, ...]:
+    return ref.label, ref.principal, ref.toolchain, ref.key
 
 
 _implements: type[Store] = MemoryStore

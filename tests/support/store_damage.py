@@ -93,12 +93,25 @@ def sql(folder: Path, statement: str, parameters: tuple[object, ...] = ()) -> li
         return connection.execute(statement, parameters).fetchall()
 
 
-def flip_inline(folder: Path, table: str, column: str, name: str) -> None:
-    """Turn a bit of the data kept in a row."""
+def flip_inline(folder: Path, table: str, column: str, name: str, *, data: str = "data") -> int:
+    """Turn a bit of the data kept in the rows of a name; return in how many."""
     row = (bytes.fromhex(name),)
-    ((data,),) = sql(folder, f"SELECT data FROM {table} WHERE {column} = ?", row)
-    assert isinstance(data, bytes)
-    sql(folder, f"UPDATE {table} SET data = ? WHERE {column} = ?", (flipped(data), *row))
+    found = sql(folder, f"SELECT {data} FROM {table} WHERE {column} = ? AND {data} IS NOT NULL", row)
+    for (content,) in found[:1]:
+        assert isinstance(content, bytes)
+        sql(folder, f"UPDATE {table} SET {data} = ? WHERE {column} = ?", (flipped(content), *row))
+    return len(found)
+
+
+def flip_preimage(folder: Path, key: str) -> None:
+    """Turn a bit of every copy of a preimage, wherever it stands."""
+    flips = (
+        flip_inline(folder, "record", "key", key),
+        flip_inline(folder, "entry", "key", key, data="preimage"),
+        flip_inline(folder, "execution", "request", key, data="preimage"),
+        flip_inline(folder, "entry", "perimeter", key, data="perimeter_preimage"),
+    )
+    assert any(flips)
 
 
 def settle(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gsum.store.api import Store
+from gsum.store.api import Built, Made, Store
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, preimage_of
 from gsum.store.records import ActionEntry, How, InvocationRecord, TargetRef
 
@@ -13,6 +13,7 @@ class Example(NamedTuple):
     """One action with all that its entry refers to."""
 
     action: Preimage
+    perimeter: Preimage
     request: Preimage
     source: bytes
     generation: bytes
@@ -38,6 +39,7 @@ def example(number: int, *, size: int = 40) -> Example:
     """Return the action with a number; `size` is about that of its source text."""
     return Example(
         action=preimage_of(RecordKind.ACTION, {"number": number}),
+        perimeter=preimage_of(RecordKind.PERIMETER, {"reader": number % 2}),
         request=preimage_of(RecordKind.REQUEST, {"prompt": number}),
         source=b"source %d " % number * (size // 10 + 1),
         generation=b'{"claims":[],"number":%d}' % number,
@@ -47,7 +49,16 @@ def example(number: int, *, size: int = 40) -> Example:
 
 
 def keep(store: Store, example: Example) -> ActionEntry:
-    """Put an action and all that it refers to, in the order of a build."""
+    """Put an action and all that it refers to, as a build does."""
+    source = store.put_blob(example.source)
+    (put,) = store.put_generations([Made(example.request, example.generation, example.observation)])
+    entry = example.entry(store.put_blob(example.result), put.digest, source)
+    store.put_built([Built(entry, example.action, example.perimeter, "reader-demo", "fake")])
+    return entry
+
+
+def keep_apart(store: Store, example: Example) -> ActionEntry:
+    """Put an action and all that it refers to one by one, its preimages as records."""
     store.put_record(example.action)
     store.put_record(example.request)
     source = store.put_blob(example.source)

@@ -194,8 +194,8 @@ def test_a_document_that_changes_during_a_build_ends_it_as_any_failure_does(root
 
 
 def test_a_commit_holds_no_more_text_than_its_bound_and_what_the_last_action_adds(root, store, monkeypatch):
-    kept, real = [], store.put_entries
-    monkeypatch.setattr(store, "put_entries", lambda entries: kept.append(len(entries)) or real(entries))
+    kept, real = [], store.put_built
+    monkeypatch.setattr(store, "put_built", lambda built: kept.append(len(built)) or real(built))
     text = workspaces.document_text("S-1", 0)
     monkeypatch.setattr("gsum.engine.scheduler.GROUP_CHARACTERS", 2 * len(text) + 1)
     assert len(run_build(root, store, "//baseline:S-1").report.recomputed) == sum(kept)
@@ -219,16 +219,16 @@ class Landing(FakeExecutor):
 
 
 def test_what_lands_after_a_commit_that_failed_is_kept_with_all_it_refers_to(root, store, monkeypatch):
-    real, failed = store.put_entries, []
+    real, failed = store.put_built, []
 
-    def fail_first(entries):
-        kept = real(entries)
+    def fail_first(built):
+        kept = real(built)
         if not failed:
             failed.append(True)
             raise StoreFull(root, "for a moment")
         return kept
 
-    monkeypatch.setattr(store, "put_entries", fail_first)
+    monkeypatch.setattr(store, "put_built", fail_first)
     with pytest.raises(StoreFull):
         run_build(root, store, executor=Landing())
     keys = load_universe(root, ["//dossier:..."]).keys

@@ -11,7 +11,10 @@ from gsum.store.digests import blob_digest
 from gsum.store.local import open_store
 from gsum.store.schema import APPLICATION_ID, DDL, INLINE_LIMIT, STORE_SCHEMA
 
-PINNED = {1: "0688bb7ec57d2eed7a60b5996e1f3289c5556ed521603f83af50c820597d3d26"}
+PINNED = {
+    1: "0688bb7ec57d2eed7a60b5996e1f3289c5556ed521603f83af50c820597d3d26",
+    2: "8ef551bedc346cb5cbae26d32e4c6968036654c5ebb3f3ae4ee11ed459ba9c02",
+}
 
 
 def test_the_statements_belong_to_their_version():
