@@ -73,9 +73,9 @@ class LocalTargets:
         rows: list[Row] = []
         for chunk in chunks(labels):
             whose = f"label IN ({marks(chunk)}) AND principal = ? AND toolchain = ?"
-            for select, table in ((_FROM_ENTRY, "entry"), (_FROM_TARGET, "target")):
-                newest = f"SELECT max(number) FROM {table} WHERE {whose} GROUP BY label"
-                rows += self._db.query(f"{select} WHERE number IN ({newest})", (*chunk, principal, toolchain))
+            newest = f"SELECT max(number) FROM entry WHERE {whose} GROUP BY label"
+            for select in (f"{_FROM_ENTRY} WHERE number IN ({newest})", f"{_FROM_TARGET} WHERE {whose}"):
+                rows += self._db.query(select, (*chunk, principal, toolchain))
         return {ref.label: ref for ref in map(_to_ref, sorted(rows, key=_AGE))}
 
     def target_history(self, label: str, principal: str) -> list[TargetRef]:
