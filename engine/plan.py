@@ -21,6 +21,7 @@ class Plan(Generic[Entry]):
         self._seen: set[str] = set(graph.requested)
         self._unknown: list[str] = list(dict.fromkeys(graph.requested))
         self._misses: set[str] = set()
+        self._to_run: tuple[str, ...] | None = None
         self.hits: dict[str, Entry] = {}
 
     @property
@@ -30,7 +31,7 @@ class Plan(Generic[Entry]):
 
     def answer(self, hits: Mapping[str, Entry]) -> None:
         """Say which of the unknown labels have an entry; the others miss and their children become unknown."""
-        asked, self._unknown = self._unknown, []
+        asked, self._unknown, self._to_run = self._unknown, [], None
         for label in asked:
             if label in hits:
                 self.hits[label] = hits[label]
@@ -44,7 +45,9 @@ class Plan(Generic[Entry]):
     @property
     def to_run(self) -> tuple[str, ...]:
         """The actions that must run, children before parents."""
-        return tuple(label for label in self._graph.actions if label in self._misses)
+        if self._to_run is None:
+            self._to_run = tuple([label for label in self._graph.actions if label in self._misses])
+        return self._to_run
 
 
 def heights(graph: ActionGraph, labels: tuple[str, ...]) -> dict[str, int]:

@@ -64,6 +64,8 @@ class CommandDialect:
     def __init__(self, toolchain: CommandToolchain, workspace_root: Path) -> None:
         self._toolchain = toolchain
         self._root = workspace_root
+        self._versions = {"identity": toolchain.identity}
+        self._settings: dict[str, str | int | bool | None] = {"method": toolchain.decoding.method}
 
     @property
     def name(self) -> str:
@@ -129,8 +131,8 @@ class CommandDialect:
             seconds=seconds,
             device="command",
             dtype="undeclared",
-            versions={"identity": self._toolchain.identity},
-            settings={"method": self._toolchain.decoding.method},
+            versions=self._versions,
+            settings=self._settings,
             prompt_tokens=answer.prompt_tokens,
             prefilled=answer.prompt_tokens,
             reused=0,

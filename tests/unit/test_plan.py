@@ -33,6 +33,15 @@ def test_a_root_that_hits_is_done_without_looking_below_it():
     assert plan.hits == {"root": "root"}
 
 
+def test_what_is_known_to_run_grows_with_each_answer():
+    plan: Plan[str] = Plan(make_graph(TREE, ["root"]))
+    grown = [plan.to_run]
+    while plan.unknown:
+        plan.answer({})
+        grown.append(plan.to_run)
+    assert grown == [(), ("root",), ("r0", "r1", "root"), ("l0", "l1", "l2", "r0", "r1", "root")]
+
+
 def test_questions_come_level_by_level_and_only_below_misses():
     plan: Plan[str] = Plan(make_graph(TREE, ["root"]))
     assert complete(plan, {"r1", "l0"}) == [("root",), ("r0", "r1"), ("l0", "l1")]
