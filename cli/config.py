@@ -10,7 +10,7 @@ import enum
 import importlib
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,9 +83,14 @@ class Config(msgspec.Struct, frozen=True):
         """The folder of the store: as given, else `.gsum` in the workspace."""
         return root / STORE_FOLDER if self.store is None else self.cwd / self.store
 
-    def typed(self, *words: str) -> str:
-        """Return a command line to type next, with the options that say where and for whom as they were given."""
-        return shlex.join(["gsum", *words, *self.given])
+    def typed(self, *words: str, without: Sequence[str] = ()) -> str:
+        """Return a command line to type next, with the options that say where and for whom as they were given.
+
+        `without` names those that the command does not take.
+        """
+        pairs = zip(self.given[::2], self.given[1::2], strict=True)
+        options = [word for pair in pairs if pair[0].removeprefix("--") not in without for word in pair]
+        return shlex.join(["gsum", *words, *options])
 
     @property
     def colored(self) -> bool | None:

@@ -132,7 +132,8 @@ def _print_run(config: Config, records: tuple[StageRecord, ...], folder: Path, s
     for line in table(rows):
         emit(config, line)
     emit(config, f"finished in {duration(seconds)}: {folder}")
-    emit(config, f"next: {safe(config.typed('experiment', 'report', str(folder.parent)))}")
+    report = config.typed("experiment", "report", str(folder.parent), without=("toolchain", "principal"))
+    emit(config, f"next: {safe(report)}")
 
 
 class _Progress:

@@ -1,12 +1,13 @@
 """What an action reads, gathered and verified: its document's text, or its children's results.
 
-Results of earlier builds are decoded from the store and their evidence is held, character by character, against
-the documents of the current snapshot before anything is made of them.
+Before a result is shown, its evidence is held, character by character, against the documents of the current snapshot.
+A build, which reads results of keys that hit, leans on the keys and holds what can be seen without the documents.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -14,7 +15,7 @@ from gsum.engine.documents import Documents, DocumentText
 from gsum.engine.keys import KeySet
 from gsum.rules.claims import Result, Status
 from gsum.rules.config import Workspace
-from gsum.rules.evidence import verify
+from gsum.rules.evidence import unfit, verify
 from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.rule import Inputs
 from gsum.store.api import Store
@@ -65,13 +66,12 @@ class InputReader:
             self._held -= len(self._texts.popitem(last=False)[1].data)
         return read
 
-    def inputs(self, action: Action, results: dict[str, Result]) -> Inputs:
-        """Return the inputs of an action; `results` holds those of its children."""
-        scope = action.scope
+    def inputs(self, action: Action, results: dict[str, Result], text: str | None) -> Inputs:
+        """Return the inputs of an action; `results` holds those of its children, `text` is its document's, if any."""
         return Inputs(
             schema=self._workspace.schemas[action.schema],
             perimeter=self._keys.actions[action.label].perimeter,
-            text=self.text(action).text if scope is not None and scope.readable else None,
+            text=text,
             children=tuple(results[child] for child in action.children),
             prompt=self._workspace.prompts[action.prompt] if action.prompt is not None else None,
             terms=self._keys.terms[action.toolchain] if action.toolchain is not None else None,
@@ -83,12 +83,31 @@ class InputReader:
         self.verify_evidence(self._graph.actions[label], result)
         return result
 
+    def load_hits(self, digests: Mapping[str, Digest]) -> dict[str, Result]:
+        """Return the results of labels whose current keys hit, for others to be made of them.
+
+        A key covers the text of each document below it, and a result is read by its digest: its evidence was held
+        against these very texts when it was made, and is not held against them again.
+
+        Raises:
+            EvidenceBroken: if one cites what the snapshot does not hold, or claims more than its status allows.
+        """
+        blobs = self._store.get_blobs(digests.values())
+        found = {label: decode_result(blobs[digest]) for label, digest in digests.items()}
+        for label, result in found.items():
+            self._verify(self._graph.actions[label], result, None)
+        return found
+
     def verify_evidence(self, action: Action, result: Result) -> None:
         """Verify every evidence record of a result, and that its claims cite no other.
 
         Raises:
             EvidenceBroken: naming the record that fails and why.
         """
+        self._verify(action, result, lambda leaf: self.text(leaf).text)
+
+    def _verify(self, action: Action, result: Result, text_of: Callable[[Action], str] | None) -> None:
+        """Verify a result, against texts if they are to be looked at."""
         if result.status in (Status.INVALID, Status.INELIGIBLE) and (result.claims or result.evidence):
             raise _broken(action.label, "-", f"a result that is {result.status.value} holds claims")
         leaves = self._leaves_of(action)
@@ -99,7 +118,8 @@ class InputReader:
                 raise _broken(action.label, evidence.id, "its document is not below the target")
             if not leaf.scope.readable:
                 raise _broken(action.label, evidence.id, "its document is not active and eligible")
-            reason = verify(evidence, leaf.scope, self.text(leaf).text)
+            scope = leaf.scope
+            reason = unfit(evidence, scope) if text_of is None else verify(evidence, scope, text_of(leaf))
             if reason is not None:
                 raise _broken(action.label, evidence.id, reason)
             known.add(evidence.id)

@@ -47,7 +47,7 @@ GROUP = 256
 """Most actions of one commit: what a kill may cost that was ready and not yet finished."""
 
 GROUP_CHARACTERS = 8 * 1024 * 1024
-"""Text that the actions of one commit may hold before no more are taken: what bounds a build's memory."""
+"""Text that the actions of one commit and those in flight may hold before no more start: what bounds memory."""
 
 
 class Waiting(msgspec.Struct):
@@ -93,6 +93,8 @@ class Scheduler:
         """Of actions that some other action still has to read."""
         self._previous: dict[str, Key] = {}
         self._in_flight: dict[Key, Waiting] = {}
+        self._held = 0
+        """Characters of the texts that actions in flight hold."""
         self._executors: dict[str, Executor] = {}
         self._started: list[Event] = []
         """Said, and written with the next commit: a start is worth no commit of its own."""
@@ -147,12 +149,12 @@ class Scheduler:
     def _stopping(self) -> bool:
         return bool(self.failed) and not self._options.keep_going
 
-    def _room(self, taken: int) -> bool:
-        """Whether the most urgent ready action can start beside `taken` others: its executor wants more, or it may
-        need none.
+    def _room(self, taken: int, held: int = 0) -> bool:
+        """Whether the most urgent ready action can start beside `taken` others, which hold so many characters: its
+        executor wants more, or it may need none.
         """
         label = self._frontier.next
-        if label is None or self._stopping:
+        if label is None or self._stopping or self._held + held >= GROUP_CHARACTERS:
             return False
         action = self._graph.actions[label]
         if action.toolchain is None or action.prompt is None:
@@ -177,22 +179,34 @@ class Scheduler:
 
     def _ready(self) -> tuple[list[tuple[Action, Inputs]], list[tuple[Action, Failed]]]:
         """Take ready actions with what they read, and those that can't read it: no document is as it was for ever."""
-        given: list[tuple[Action, Inputs]] = []
+        taken: list[tuple[Action, str | None]] = []
         changed: list[tuple[Action, Failed]] = []
         asking = held = 0
-        while len(given) < GROUP and held < GROUP_CHARACTERS and self._room(asking):
+        while len(taken) < GROUP and self._room(asking, held):
             action = self._graph.actions[self._frontier.pop()]
             try:
-                inputs = self._inputs(action)
+                readable = action.scope is not None and action.scope.readable
+                text = self._reader.text(action).text if readable else None
             except SourceChanged as error:
+                self._let_go(action.label)
                 changed.append((action, _source_changed(self._keys.actions[action.label].key, error)))
                 if self._options.keep_going:
                     continue
                 break
-            given.append((action, inputs))
+            taken.append((action, text))
             asking += action.prompt is not None
-            held += len(inputs.text or "")
-        return given, changed
+            held += len(text or "")
+        return self._with_inputs(taken), changed
+
+    def _with_inputs(self, taken: Sequence[tuple[Action, str | None]]) -> list[tuple[Action, Inputs]]:
+        """Gather what actions read beside their texts; results that no other action wants are let go."""
+        children = [child for action, _ in taken for child in action.children if child not in self._results]
+        self._results |= self._reader.load_hits({child: self._hits[child] for child in children})
+        given = []
+        for action, text in taken:
+            given.append((action, self._reader.inputs(action, self._results, text)))
+            self._let_go(action.label)
+        return given
 
     def _executor(self, toolchain: str) -> Executor:
         if toolchain not in self._executors:
@@ -216,6 +230,7 @@ class Scheduler:
             assert preimage is not None
             if preimage.key in self._in_flight:
                 self._in_flight[preimage.key].actions.append((action, inputs))
+                self._held += len(inputs.text or "")
             elif preimage.key in known:
                 digest = known[preimage.key]
                 generation = self._committer.load_generation(digest)
@@ -223,6 +238,7 @@ class Scheduler:
             else:
                 assert action.toolchain is not None
                 self._in_flight[preimage.key] = Waiting(preimage, now, [(action, inputs)])
+                self._held += len(inputs.text or "")
                 key = self._keys.actions[action.label].key
                 started = ActionStarted(action.label, key, preimage.key, self._miss(action.label, key))
                 self._started.append(started)
@@ -244,16 +260,6 @@ class Scheduler:
         found = find_drafts(self._store, {key: request for key, (_, request) in wanted.items()})
         return {wanted[key][0]: tokens for key, tokens in found.items()}
 
-    def _inputs(self, action: Action) -> Inputs:
-        """Gather what an action reads; results that no other action wants are let go."""
-        try:
-            for child in action.children:
-                if child not in self._results:
-                    self._results[child] = self._reader.load_result(child, self._hits[child])
-            return self._reader.inputs(action, self._results)
-        finally:
-            self._let_go(action.label)
-
     def _let_go(self, label: str) -> None:
         for child in self._frontier.read(label):
             self._results.pop(child, None)
@@ -268,6 +274,7 @@ class Scheduler:
     def _take_all(self, outcomes: Sequence[Generated | Failed]) -> None:
         """Commit outcomes that came together: durably, if a model call would be lost with them."""
         landed = [(self._in_flight.pop(outcome.key), outcome) for outcome in outcomes if outcome.key in self._in_flight]
+        self._held -= sum(len(inputs.text or "") for waiting, _ in landed for _, inputs in waiting.actions)
         generated = [(waiting, outcome) for waiting, outcome in landed if isinstance(outcome, Generated)]
         with self._group(durable=bool(generated)):
             kept = [(waiting.request, outcome, waiting.started) for waiting, outcome in generated]
@@ -367,6 +374,7 @@ class Scheduler:
             if finished:
                 self._take_all(finished)
         self._in_flight.clear()
+        self._held = 0
 
 
 def _source_changed(key: Key, error: SourceChanged) -> Failed:

@@ -84,19 +84,17 @@ def verify(evidence: Evidence, scope: Scope | None, text: str | None) -> str | N
     `scope` is the current scope of the document named, null if it is absent; `text` is the current text, null
     unless the document is readable. Reasons are sentences without document text.
     """
-    return _rights_reason(evidence, scope, text) or _text_reason(evidence, scope, text)
+    return unfit(evidence, scope) or _text_reason(evidence, scope, text)
 
 
-def _rights_reason(evidence: Evidence, scope: Scope | None, text: str | None) -> str | None:
-    """Check what needs no look into the text."""
+def unfit(evidence: Evidence, scope: Scope | None) -> str | None:
+    """Return why a record can't hold in the current snapshot, as far as that is seen without the text; else null."""
     if scope is None or scope.id != evidence.doc_id:
         return f"document `{evidence.doc_id}` is not in the dossier"
     if not scope.active:
         return f"document `{evidence.doc_id}` is withdrawn"
     if not scope.eligible:
         return f"document `{evidence.doc_id}` may not be read by this principal"
-    if text is None:
-        return f"the text of document `{evidence.doc_id}` is absent"
     if evidence.version != scope.version:
         return f"document `{evidence.doc_id}` is at version `{scope.version}`, the record at `{evidence.version}`"
     return None
@@ -105,7 +103,7 @@ def _rights_reason(evidence: Evidence, scope: Scope | None, text: str | None) ->
 def _text_reason(evidence: Evidence, scope: Scope | None, text: str | None) -> str | None:
     """Check hashes, interval, quote and id of a record whose document may be read."""
     if scope is None or text is None:
-        return "there is no text to verify against"
+        return f"the text of document `{evidence.doc_id}` is absent"
     if _digest(text) != scope.text:
         return f"the text of document `{scope.id}` is not the one of the snapshot"
     if _sha256(text) != evidence.text_sha256:
