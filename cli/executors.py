@@ -10,6 +10,7 @@ from gsum.engine.events import Event, WorkerReady, WorkerStarted
 from gsum.engine.executors.make import make_executor, places_for
 from gsum.engine.executors.protocol import Executor, WorkerNotice
 from gsum.engine.executors.staying import Warm
+from gsum.engine.executors.workers import held_memory
 from gsum.rules.config import LocalToolchain, Workspace
 
 
@@ -52,7 +53,10 @@ def _executor(
     if not isinstance(toolchain, LocalToolchain):
         return make_executor(toolchain, None, cache_dir=cache, workspace_root=root, name=name, environ=environ)
     numerics = workspace.numerics[toolchain.numerics]
-    places = places_for(name, toolchain, numerics, cache_dir=cache, workspace_root=root, environ=environ, jobs=jobs)
+    held = 0 if alone or not warm.idle_seconds else held_memory(warm.folder, name)
+    places = places_for(
+        name, toolchain, numerics, cache_dir=cache, workspace_root=root, environ=environ, jobs=jobs, held=held
+    )
     return make_executor(
         toolchain,
         numerics,

@@ -73,12 +73,14 @@ def read_gold_again(workspace: Workspace, package: AuditPackage, dossier: str, p
     Raises:
         SourceChanged: if the labels file or the dossier is no longer the one that the snapshot was taken of.
     """
-    taken = read_survey(workspace, survey(workspace, package.sources, dossier, principal))
-    data = read_gold(workspace, package, taken)
+    facts: dict[str, object] = {"file": gold_path(workspace, package, dossier)}
+    hint = "build again: the snapshot is taken anew"
+    try:
+        taken = read_survey(workspace, survey(workspace, package.sources, dossier, principal))
+        data = read_gold(workspace, package, taken)
+    except (DeclarationError, GoldError) as error:
+        facts["now"] = error.message
+        raise SourceChanged(f"the gold of dossier `{dossier}` can't be read any more", facts=facts, hint=hint) from None
     if blob_digest(data) != digest:
-        raise SourceChanged(
-            f"the gold of dossier `{dossier}` changed while it was in use",
-            facts={"file": gold_path(workspace, package, dossier)},
-            hint="build again: the snapshot is taken anew",
-        )
+        raise SourceChanged(f"the gold of dossier `{dossier}` changed while it was in use", facts=facts, hint=hint)
     return data

@@ -64,14 +64,18 @@ def places_for(
     workspace_root: Path,
     environ: Mapping[str, str],
     jobs: int | None = None,
+    held: int = 0,
 ) -> list[Slot]:
-    """Return the places that this machine has for a toolchain's workers, one if its model is not there."""
+    """Return the places that this machine has for a toolchain's workers, one if its model is not there.
+
+    `held`: the bytes of memory that its warm workers have already.
+    """
     try:
         found = locate_model(name, toolchain, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ)
         weights = sum(path.stat().st_size for path in found.files.values())
     except (ToolchainError, OSError):
         return [Slot(0)]
-    return slots(toolchain, numerics, environ=environ, weights=weights, jobs=jobs)
+    return slots(toolchain, numerics, environ=environ, weights=weights, jobs=jobs, held=held)
 
 
 def _dialect(

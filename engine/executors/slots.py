@@ -31,10 +31,12 @@ def slots(
     environ: Mapping[str, str],
     weights: int,
     jobs: int | None = None,
+    held: int = 0,
 ) -> list[Slot]:
     """Return the places for a toolchain's workers, at least one.
 
-    `weights`: the bytes of its files. `jobs`: the most requests that shall be in flight.
+    `weights`: the bytes of its files. `jobs`: the most requests that shall be in flight. `held`: the bytes that workers
+    which are there already hold: it is they who will have the first places.
     """
     most = jobs if jobs is not None else 2**31
     match toolchain.device:
@@ -49,7 +51,8 @@ def slots(
             needed = weights * (_GGUF_GROWS if gguf else 1) + _BESIDE
             if toolchain.memory_mb is not None:
                 needed = toolchain.memory_mb << 20
-            return [Slot(n) for n in range(max(1, min(processors() // threads, free_memory() // needed, most)))]
+            fitting = (free_memory() + held) // needed
+            return [Slot(n) for n in range(max(1, min(processors() // threads, fitting, most)))]
 
 
 def cuda_devices(environ: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gsum.engine.executors.channel import Lines, OversizedLine
-from gsum.engine.executors.runtime import Runtime
+from gsum.engine.executors.runtime import Runtime, RuntimeRefused
 from gsum.engine.llm.wire import FROM_WORKER, Probe, Status, Stop
 
 ANSWER_SECONDS = 2.0
@@ -52,6 +52,16 @@ def look(folder: Path) -> list[Seen]:
                     status = _ask(sock, Probe(), ANSWER_SECONDS)
                     found.append(Seen(name, status, runtime.pid(name) if status is None else status.pid))
     return found
+
+
+def held_memory(folder: Path, toolchain: str) -> int:
+    """Return the bytes that the warm workers of a toolchain, by its name, have resident, as far as they tell."""
+    try:
+        found = look(folder)
+    except RuntimeRefused:
+        return 0
+    statuses = (one.status for one in found if one.status is not None and one.status.toolchain == toolchain)
+    return sum(status.memory or 0 for status in statuses)
 
 
 def stop(folder: Path, workers: list[Seen], *, now: bool, seconds: float) -> list[Ended]:

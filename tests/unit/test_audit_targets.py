@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.engine import results, run_build
+from support.fake_executor import FakeExecutor
 from support.gold import EVAL, labels_of
 from support.graphs import make_action
 from support.memory_store import MemoryStore
@@ -22,6 +23,7 @@ from support.workspaces import (
     withdraw,
 )
 
+from gsum.engine.events import ActionFailed
 from gsum.engine.universe import load_universe
 from gsum.rules.audit import Audit, total
 from gsum.rules.claims import Status
@@ -60,6 +62,38 @@ def test_an_audit_is_built_above_its_summary_and_cached(root):
     found = audited(built, store, "//eval:S-1/root")
     assert (found.counts.claims, found.counts.supported, found.counts.correct, found.counts.expected) == (4, 4, 4, 10)
     assert run_build(root, store, "//eval:S-1").report.recomputed == ()
+
+
+class Harming(FakeExecutor):
+    """Does something to the workspace before its first answer: all was surveyed by then."""
+
+    def __init__(self, harm) -> None:
+        super().__init__()
+        self._harm = harm
+
+    def wait(self, timeout):
+        if not self.calls:
+            self._harm()
+        return super().wait(timeout)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda root: (root / "corpus/labels/S-1.json").unlink(),
+        lambda root: (root / "corpus/labels/S-1.json").write_text("{"),
+        lambda root: (root / "corpus/dossiers/S-1/dossier.toml").write_text("["),
+    ],
+    ids=["removed", "broken", "manifest broken"],
+)
+def test_gold_that_can_t_be_read_any_more_in_mid_build_fails_its_audit_and_no_other_target(root, harm):
+    built = run_build(root, MemoryStore(), "//eval:all", executor=Harming(lambda: harm(root)), keep_going=True)
+    (failed,) = built.of(ActionFailed)
+    assert (failed.label, failed.reason, failed.exit_code) == ("//eval:S-1/root", "source_changed", 4)
+    assert failed.message == "the gold of dossier `S-1` can't be read any more"
+    assert failed.facts["file"] == "corpus/labels/S-1.json" and failed.facts["now"]
+    assert built.report.exit_code == 4
+    assert "//eval:S-2/root" in built.report.pure and "//dossier:S-1/root" in built.report.generated
 
 
 def test_gold_of_another_version_or_document_that_may_not_be_read_changes_no_key(root):

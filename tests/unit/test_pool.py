@@ -246,9 +246,9 @@ def toolchain(device=Device.CPU, **changes):
     )
 
 
-def count(declared, threads=1, *, environ=None, weights=2**30, jobs=None):
+def count(declared, threads=1, *, environ=None, weights=2**30, jobs=None, held=0):
     numerics = NumericsSection("single-2", threads)
-    return len(places.slots(declared, numerics, environ=environ or {}, weights=weights, jobs=jobs))
+    return len(places.slots(declared, numerics, environ=environ or {}, weights=weights, jobs=jobs, held=held))
 
 
 @pytest.fixture
@@ -269,6 +269,12 @@ def test_memory_jobs_and_a_declared_limit_make_them_fewer(machine):
     assert count(toolchain(memory_mb=4608)) == 2
     assert count(toolchain(), weights=10**12) == 1
     assert count(toolchain(), jobs=3) == 3
+
+
+def test_what_its_warm_workers_hold_leaves_room_for_these_workers(machine):
+    machine.setattr(places, "free_memory", lambda: 1 << 30)
+    assert count(toolchain()) == 1
+    assert count(toolchain(), held=3 << 30) == 2
 
 
 def test_each_visible_cuda_device_is_a_place_that_sees_only_it(machine):

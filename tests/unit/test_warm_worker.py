@@ -15,7 +15,7 @@ from support.warm_workers import gone, only
 
 from gsum.engine.executors.protocol import FailureReason, Generated
 from gsum.engine.executors.runtime import Runtime
-from gsum.engine.executors.workers import look, stop
+from gsum.engine.executors.workers import held_memory, look, stop
 from gsum.engine.llm.wire import State
 
 
@@ -39,6 +39,7 @@ def test_a_worker_stays_and_the_next_client_finds_it_warm(clients, sockets):
     assert second.pid == status.pid
     assert (status.state, status.toolchain, status.device, status.served) == (State.IDLE, "tiny", "cpu", 1)
     assert status.memory > 2**20
+    assert held_memory(sockets, "tiny") > 2**20 and held_memory(sockets, "another") == 0
     assert (status.clients, status.idle_seconds) == (0, 300)
     assert look(sockets)[0].status.clients == 1
 
