@@ -179,6 +179,10 @@ class LocalActions(LocalCas, LocalTargets):
     def _put_known(self, built: Sequence[Built], rows: Sequence[Row]) -> None:
         """Keep what comes with entries that are there already; one that is incomplete gives way."""
         self.put_records([preimage for one in built for preimage in (one.action, one.perimeter)])
+        complete = self.entries([one.entry.key for one in built])
+        if all(one.entry.key in complete for one in built):
+            self.put_targets([_ref(one) for one in built])
+            return
         for one, row in zip(built, rows, strict=True):
             if not self._put_again(one.entry, row):
                 self.put_target(_ref(one))
@@ -188,10 +192,11 @@ class LocalActions(LocalCas, LocalTargets):
         sql = "SELECT digest FROM blob WHERE digest IN ({}) AND data IS NOT NULL"
         blobs = {digest for entry in entries for digest in _blobs_of(entry)}
         inline = {hex_name(name) for (name,) in self._db.query_in(sql, map(bytes.fromhex, blobs))}
-        sql = "SELECT request, generation FROM execution WHERE request IN ({})"
+        sql = "SELECT request, generation, preimage IS NOT NULL FROM execution WHERE request IN ({})"
         requests = {entry.request for entry in entries if entry.request is not None}
-        executed = set(self._db.query_in(sql, map(bytes.fromhex, requests)))
-        unknown = self.missing_records(requests)
+        rows = list(self._db.query_in(sql, map(bytes.fromhex, requests)))
+        executed = {(request, generation) for request, generation, _ in rows}
+        unknown = self.missing_records(requests.difference(hex_name(request) for request, _, has in rows if has))
 
         def lacks(entry: ActionEntry) -> bool:
             if not inline.issuperset(_blobs_of(entry)):

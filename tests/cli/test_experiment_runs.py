@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import sqlite3
 import time
@@ -101,6 +102,14 @@ def test_progress_says_where_a_run_is_and_how_long_it_may_take(tmp_path):
 
 
 # ---- what is refused ----
+
+
+def test_the_command_that_a_run_names_next_can_be_typed(tmp_path):
+    gsum = Corpus(tmp_path / "w", ["S-010", "S-037"])
+    run = gsum.experiment("run", "exercise", "--toolchain", "fake", "--out", "out", "-C", str(gsum.root))
+    (line,) = [line for line in run.out.splitlines() if line.startswith("next: gsum ")]
+    assert gsum(*shlex.split(line)[2:]).code == 0
+    assert (gsum.root / "out/report.json").exists()
 
 
 def test_a_report_of_an_unfinished_run_says_what_is_missing(tmp_path):
