@@ -53,12 +53,10 @@ def open_model(hello: Hello, start: Start) -> Served | Refused:
     wanted = declared(hello.toolchain, hello.numerics)
     try:
         import torch  # noqa: PLC0415
-        import transformers  # noqa: PLC0415
+        import transformers  # noqa: F401, PLC0415
     except ImportError as error:
         facts = {"missing": error.name or "torch"}
         return Refused("model_missing", "the model libraries are not installed", facts, "pip install 'gsum[local]'")
-    # Losses for training import scipy wherever it is installed: a third of a second that no worker has a use for.
-    transformers.utils.is_scipy_available = lambda: False
     seen = observe_libraries(hello.numerics, hello.toolchain)
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)

@@ -367,23 +367,3 @@ def test_observing_loads_and_compares_nothing(folder, tmp_path):
     assert seen.tied_embeddings is True
     assert set(seen.libraries) == {"torch"}
     assert seen.grammar_version is not None
-
-
-def test_a_worker_does_not_import_what_only_training_needs(folder, tmp_path):
-    """Tests need scipy, so that it is here: transformers would import it with the first model."""
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from support.tiny_model import NUMERICS, toolchain_for\n"
-        "from gsum.engine.llm.kept import Start\n"
-        "from gsum.engine.llm.serve import Served, open_model\n"
-        "from gsum.engine.llm.wire import Hello\n"
-        "folder, cache = sys.argv[1:]\n"
-        "hello = Hello('tiny', toolchain_for(Path(folder)), NUMERICS, folder, cache)\n"
-        "assert isinstance(open_model(hello, Start('c')), Served)\n"
-        "print([name for name in ('scipy', 'transformers.loss.loss_utils') if name in sys.modules])\n"
-    )
-    command = [sys.executable, "-c", code, str(folder), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "['transformers.loss.loss_utils']\n"
