@@ -205,6 +205,7 @@ def table(rows: list[dict[str, Any]], processors: int | None) -> str:
         "",
         f"{prompts} leaf prompts of the corpus, medians of {repeats} repeats, ways alternating, on {processors}",
         f"processors. A cold worker's first {first}.",
+        "What a prefix computes is kept from the first repeat on.",
         "",
         "| workers × threads | profile | " + " | ".join(names) + " |",
         "|---" * (len(names) + 2) + "|",
