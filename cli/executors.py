@@ -53,9 +53,15 @@ def _executor(
     if not isinstance(toolchain, LocalToolchain):
         return make_executor(toolchain, None, cache_dir=cache, workspace_root=root, name=name, environ=environ)
     numerics = workspace.numerics[toolchain.numerics]
-    held = 0 if alone or not warm.idle_seconds else held_memory(warm.folder, name)
     places = places_for(
-        name, toolchain, numerics, cache_dir=cache, workspace_root=root, environ=environ, jobs=jobs, held=held
+        name,
+        toolchain,
+        numerics,
+        cache_dir=cache,
+        workspace_root=root,
+        environ=environ,
+        jobs=jobs,
+        held=lambda: 0 if alone or not warm.idle_seconds else held_memory(warm.folder, name),
     )
     return make_executor(
         toolchain,

@@ -38,7 +38,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     for table in ("entry", "execution"):
         connection.execute(f"DROP TRIGGER {table}_lost")
     for statement in DDL:
-        if any(word in _MOVED for word in _made_by(statement)):
+        if _table_of(statement) in _MOVED:
             connection.execute(statement)
     for table, fill in _MOVED.items():
         connection.execute(fill)
@@ -46,7 +46,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version={STORE_SCHEMA}")
 
 
-def _made_by(statement: str) -> tuple[str, ...]:
+def _table_of(statement: str) -> str:
     """Return the table that a statement of the schema makes, or that its index or trigger is for."""
     words = statement.split()
-    return (words[2],) if words[1] == "TABLE" else (words[words.index("ON") + 1],)
+    return words[2] if words[1] == "TABLE" else words[words.index("ON") + 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gsum.engine.executors.client import LineExecutor
@@ -64,11 +64,11 @@ def places_for(
     workspace_root: Path,
     environ: Mapping[str, str],
     jobs: int | None = None,
-    held: int = 0,
+    held: Callable[[], int] = lambda: 0,
 ) -> list[Slot]:
     """Return the places that this machine has for a toolchain's workers, one if its model is not there.
 
-    `held`: the bytes of memory that its warm workers have already.
+    `held` returns the bytes of memory that its warm workers have already; it is asked only where memory is scarce.
     """
     try:
         found = locate_model(name, toolchain, cache_dir=cache_dir, workspace_root=workspace_root, environ=environ)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -31,12 +31,12 @@ def slots(
     environ: Mapping[str, str],
     weights: int,
     jobs: int | None = None,
-    held: int = 0,
+    held: Callable[[], int] = lambda: 0,
 ) -> list[Slot]:
     """Return the places for a toolchain's workers, at least one.
 
-    `weights`: the bytes of its files. `jobs`: the most requests that shall be in flight. `held`: the bytes that workers
-    which are there already hold: it is they who will have the first places.
+    `weights`: the bytes of its files. `jobs`: the most requests that shall be in flight. `held`: asked, where memory is
+    scarce, for the bytes that workers which are there already hold: they will have the first places.
     """
     most = jobs if jobs is not None else 2**31
     match toolchain.device:
@@ -51,8 +51,10 @@ def slots(
             needed = weights * (_GGUF_GROWS if gguf else 1) + _BESIDE
             if toolchain.memory_mb is not None:
                 needed = toolchain.memory_mb << 20
-            fitting = (free_memory() + held) // needed
-            return [Slot(n) for n in range(max(1, min(processors() // threads, fitting, most)))]
+            wanted, free = max(1, min(processors() // threads, most)), free_memory()
+            if free < wanted * needed:
+                free += held()
+            return [Slot(n) for n in range(max(1, min(wanted, free // needed)))]
 
 
 def cuda_devices(environ: Mapping[str, str]) -> list[str]:

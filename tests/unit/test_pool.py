@@ -246,7 +246,7 @@ def toolchain(device=Device.CPU, **changes):
     )
 
 
-def count(declared, threads=1, *, environ=None, weights=2**30, jobs=None, held=0):
+def count(declared, threads=1, *, environ=None, weights=2**30, jobs=None, held=lambda: 0):
     numerics = NumericsSection("single-2", threads)
     return len(places.slots(declared, numerics, environ=environ or {}, weights=weights, jobs=jobs, held=held))
 
@@ -274,7 +274,11 @@ def test_memory_jobs_and_a_declared_limit_make_them_fewer(machine):
 def test_what_its_warm_workers_hold_leaves_room_for_these_workers(machine):
     machine.setattr(places, "free_memory", lambda: 1 << 30)
     assert count(toolchain()) == 1
-    assert count(toolchain(), held=3 << 30) == 2
+    assert count(toolchain(), held=lambda: 3 << 30) == 2
+
+
+def test_where_memory_is_plenty_no_worker_is_asked_what_it_holds(machine):
+    assert count(toolchain(), held=lambda: pytest.fail("asked")) == 8
 
 
 def test_each_visible_cuda_device_is_a_place_that_sees_only_it(machine):

@@ -202,44 +202,17 @@ def test_a_commit_holds_no_more_text_than_its_bound_and_what_the_last_action_add
     assert max(kept) == kept[0] == 3
 
 
-class Wide(FakeExecutor):
-    """Wants more than there is, and answers one request at each `wait`; notes how many it had at most."""
-
-    capacity = 1000
-    most = 0
-
-    def submit(self, requests):
-        super().submit(requests)
-        self.most = max(self.most, len(self._pending))
-
-    def wait(self, timeout):
-        later, self._pending = self._pending[1:], self._pending[:1]
-        try:
-            return super().wait(timeout)
-        finally:
-            self._pending = later
-
-
 def test_while_requests_in_flight_hold_as_much_text_as_they_may_none_is_added(root, store, monkeypatch):
     monkeypatch.setattr("gsum.engine.scheduler.GROUP_CHARACTERS", 1)
-    executor = Wide()
+    executor = OneByOne()
     leaves = [f"//dossier:S-1/leaf-{number:02d}" for number in range(4)]
     report = run_build(root, store, *leaves, executor=executor).report
     assert report.generated == tuple(leaves)
     assert executor.most == 1
 
 
-class Landing(FakeExecutor):
-    """Answers one request at each `wait`; what it was given has landed by the time it is cancelled."""
-
-    capacity = 6
-
-    def wait(self, timeout):
-        later, self._pending = self._pending[1:], self._pending[:1]
-        try:
-            return super().wait(timeout)
-        finally:
-            self._pending = later
+class Landing(OneByOne):
+    """What it was given has landed by the time it is cancelled."""
 
     def cancel(self):
         return
