@@ -14,16 +14,12 @@ import shutil
 import tempfile
 from importlib import metadata
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from gsum.engine.llm.sources import ToolchainError, source_gguf
+from gsum.engine.llm.weights import fill
 from gsum.rules.config import LocalToolchain
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel
 
 CONVERTER_VERSION = 1
 _LIBRARIES = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
@@ -42,11 +38,17 @@ def converted_folder(toolchain: LocalToolchain, cache_dir: Path) -> Path:
     return cache_dir / "converted" / name
 
 
+def intact_folder(toolchain: LocalToolchain, cache_dir: Path) -> Path | None:
+    """Return the converted folder, null if it is not there or damaged. Imports no model library."""
+    folder = converted_folder(toolchain, cache_dir)
+    return folder if folder.is_dir() and damaged_files(folder) == [] else None
+
+
 def ensure_converted(name: str, toolchain: LocalToolchain, source: Path, cache_dir: Path) -> Path:
     """Return the intact converted folder, making it from the verified `source` folder if it is not there."""
+    if intact := intact_folder(toolchain, cache_dir):
+        return intact
     folder = converted_folder(toolchain, cache_dir)
-    if folder.is_dir() and damaged_files(folder) == []:
-        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".convert-", dir=folder.parent) as temporary:
         made = Path(temporary) / "model"
@@ -88,8 +90,7 @@ def convert(name: str, toolchain: LocalToolchain, source: Path, target: Path) ->
             facts={"file": path.name, "kind": type(error).__name__, "reason": reason[0][:400] if reason else "unknown"},
             hint="use a model of an architecture that transformers reads from GGUF, or its safetensors files",
         ) from None
-    tensors = read["tensors"]
-    _fill(name, model, tensors)
+    fill(name, model, read["tensors"])
     target.mkdir()
     model.save_pretrained(str(target))
     tokenizer.save_pretrained(str(target))
@@ -99,19 +100,6 @@ def convert(name: str, toolchain: LocalToolchain, source: Path, target: Path) ->
         path.chmod(0o444)
         with path.open("rb") as file:
             os.fsync(file.fileno())
-
-
-def _fill(name: str, model: PreTrainedModel, tensors: dict[str, torch.Tensor]) -> None:
-    """Put the tensors into the model; whatever has no tensor must be the output layer tied to the embeddings."""
-    found = model.load_state_dict(tensors, strict=False, assign=True)
-    model.tie_weights()
-    tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
-    missing = [key for key in found.missing_keys if not (tied and key == "lm_head.weight")]
-    if missing or found.unexpected_keys:
-        raise ToolchainError(
-            f"the GGUF file of toolchain `{name}` does not fill its model",
-            facts={"missing": ", ".join(missing), "unexpected": ", ".join(found.unexpected_keys)},
-        )
 
 
 def _put_in_place(made: Path, folder: Path) -> None:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
 from jinja2 import Environment, TemplateSyntaxError
 
-from gsum.engine.llm.convert import ensure_converted
+from gsum.engine.llm.convert import ensure_converted, intact_folder
 from gsum.engine.llm.ragged import require_plain_attention
-from gsum.engine.llm.sources import ToolchainError, is_gguf, regular_files, verify_files
+from gsum.engine.llm.sources import ToolchainError, is_gguf, verify_files
+from gsum.engine.llm.weights import build_model
 from gsum.rules.config import Attention, Device, LocalToolchain
 
 if TYPE_CHECKING:
@@ -42,18 +43,37 @@ class LoadedModel(msgspec.Struct, frozen=True):
     end_ids: frozenset[int]
 
 
-def load(name: str, toolchain: LocalToolchain, source: Path, cache_dir: Path, *, verify: bool = True) -> LoadedModel:
+def check_files(
+    name: str, toolchain: LocalToolchain, source: Path, cache_dir: Path, *, verify: bool = True
+) -> Path | None:
+    """Verify the declared files; return the intact folder that they were converted to, null if there is none.
+
+    It imports no model library: a thread can do it while they are imported.
+    """
+    if verify:
+        verify_files(name, toolchain, source)
+    return intact_folder(toolchain, cache_dir) if is_gguf(toolchain) else None
+
+
+def load(
+    name: str,
+    toolchain: LocalToolchain,
+    source: Path,
+    cache_dir: Path,
+    *,
+    checked: Callable[[], Path | None] | None = None,
+) -> LoadedModel:
     """Verify the declared files, convert them if they are GGUF, and load them.
+
+    `checked` waits for a `check_files` under way, and returns or raises what it does.
 
     Raises:
         ToolchainError: if a file, a tensor or the tying is not as declared, or the device is absent.
     """
     require_device(name, toolchain.device)
-    if verify:
-        verify_files(name, toolchain, source)
+    converted = checked() if checked is not None else check_files(name, toolchain, source, cache_dir)
     if is_gguf(toolchain):
-        folder = ensure_converted(name, toolchain, source, cache_dir)
-        return _load_folder(name, toolchain, folder)
+        return _load_folder(name, toolchain, converted or ensure_converted(name, toolchain, source, cache_dir))
     with only_declared(toolchain.files, source) as folder:
         return _load_folder(name, toolchain, folder)
 
@@ -89,33 +109,21 @@ def require_device(name: str, device: Device) -> None:
 
 
 def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedModel:
-    import torch  # noqa: PLC0415
     from safetensors import SafetensorError  # noqa: PLC0415
-    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+    from transformers import AutoTokenizer  # noqa: PLC0415
 
-    local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **local)
-        model, info = AutoModelForCausalLM.from_pretrained(
-            str(folder),
-            dtype=getattr(torch, toolchain.dtype.value),
-            attn_implementation=toolchain.attention.value,
-            use_safetensors=True,
-            output_loading_info=True,
-            **local,
-        )
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        model = build_model(name, toolchain, folder)
     except (RuntimeError, ValueError, OSError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()
         raise ToolchainError(
             f"the model of toolchain `{name}` can't be loaded",
             facts={"kind": type(error).__name__, "reason": reason[0][:400] if reason else "none given"},
         ) from None
-    _require_strict(name, model, info, folder)
     require_plain_attention(name, model)
     _require_fitting(name, tokenizer, model)
     _require_timeless(name, tokenizer)
-    model.eval().requires_grad_(False)
-    model.to(toolchain.device.value)
     config = model.config.get_text_config()
     return LoadedModel(
         model,
@@ -125,25 +133,6 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
         vocab_size=int(config.vocab_size),
         end_ids=_end_ids(model, tokenizer),
     )
-
-
-def _require_strict(name: str, model: PreTrainedModel, info: Mapping[str, object], folder: Path) -> None:
-    """Every parameter came from the files, and every tensor of the files became a parameter (or is its tie)."""
-    from safetensors import safe_open  # noqa: PLC0415
-
-    lists = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
-    wrong = {key: str(info[key])[:400] for key in lists if info.get(key)}
-    stored: set[str] = set()
-    for file in regular_files(folder):
-        if file.endswith(".safetensors"):
-            with safe_open(str(folder / file), "pt") as tensors:
-                stored |= set(tensors.keys())
-    parameters = {key for key, _ in model.named_parameters()}
-    tied = {"lm_head.weight"} if is_tied(model) else set()
-    if extra := (stored - parameters - tied) | (parameters - stored):
-        wrong["differ"] = ", ".join(sorted(extra))[:400]
-    if wrong:
-        raise ToolchainError(f"the weights of toolchain `{name}` do not fit its model exactly", facts=wrong)
 
 
 def _require_fitting(name: str, tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel) -> None:

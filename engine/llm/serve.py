@@ -5,14 +5,16 @@ A refusal is a value; it lists every declared value that differs, with what was 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from gsum.engine.llm.convert import converted_folder
 from gsum.engine.llm.fit import fingerprint, library_versions
+from gsum.engine.llm.imports import import_model_code
 from gsum.engine.llm.kept import Start, circumstances
-from gsum.engine.llm.load import LoadedModel, load
+from gsum.engine.llm.load import LoadedModel, check_files, load
 from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.probe import uneven_shapes
 from gsum.engine.llm.schemes import SCHEMES, SINGLE, Scheme
@@ -50,27 +52,11 @@ def open_model(hello: Hello, start: Start) -> Served | Refused:
     """
     if hello.version != WIRE_VERSION:
         return Refused("mismatch", "the worker is of another version than its client", hint="reinstall gsum")
-    wanted = declared(hello.toolchain, hello.numerics)
-    try:
-        import torch  # noqa: PLC0415
-        import transformers  # noqa: F401, PLC0415
-    except ImportError as error:
-        facts = {"missing": error.name or "torch"}
-        return Refused("model_missing", "the model libraries are not installed", facts, "pip install 'gsum[local]'")
-    seen = observe_libraries(hello.numerics, hello.toolchain)
-    if not hello.observe and (wrong := mismatches(wanted, seen)):
-        return _refused(hello, wrong)
-    if hello.numerics.threads is not None:
-        torch.set_num_threads(hello.numerics.threads)
     files = _fingerprints([Path(hello.model) / file for file in sorted(hello.toolchain.files)])
-    try:
-        loaded = load(hello.name, hello.toolchain, Path(hello.model), Path(hello.cache_dir), verify=not hello.observe)
-    except ToolchainError as error:
-        facts = {name: str(value) for name, value in error.facts.items()}
-        return Refused("mismatch", error.message, facts, error.hint)
-    seen |= observe_model(loaded, hello.numerics)
-    if not hello.observe and (wrong := mismatches(wanted, seen)):
-        return _refused(hello, wrong)
+    opened = _load_checked(hello)
+    if isinstance(opened, Refused):
+        return opened
+    loaded, seen = opened
     scheme = SCHEMES.get(hello.numerics.batching, SINGLE)
     if not hello.observe and scheme.width > 1 and (uneven := uneven_shapes(hello, loaded, scheme, seen, start)):
         return _uneven(hello, uneven)
@@ -80,6 +66,42 @@ def open_model(hello: Hello, start: Start) -> Served | Refused:
     if loaded.device == "cpu" and hello.keep_prefixes and not hello.observe:
         prefixes = PrefixFiles(Path(hello.cache_dir), circumstances(hello, scheme, seen, start))
     return _served(hello, loaded, seen, files, prefixes)
+
+
+def _load_checked(hello: Hello) -> tuple[LoadedModel, dict[str, str]] | Refused:
+    """Load what a greeting declares, and return it with what was observed."""
+    wanted = declared(hello.toolchain, hello.numerics)
+    where = (hello.name, hello.toolchain, Path(hello.model), Path(hello.cache_dir))
+    with ThreadPoolExecutor(1) as beside:  # files are hashed while libraries are imported
+        checking = beside.submit(check_files, *where, verify=not hello.observe)
+        try:
+            import torch  # noqa: PLC0415
+            import transformers  # noqa: F401, PLC0415
+        except ImportError as error:
+            facts = {"missing": error.name or "torch"}
+            return Refused("model_missing", "the model libraries are not installed", facts, "pip install 'gsum[local]'")
+        seen = observe_libraries(hello.numerics, hello.toolchain)
+        if not hello.observe and (wrong := mismatches(wanted, seen)):
+            return _refused(hello, wrong)
+        if hello.numerics.threads is not None:
+            torch.set_num_threads(hello.numerics.threads)
+        import_model_code(_config(hello))
+        try:
+            loaded = load(*where, checked=checking.result)
+        except ToolchainError as error:
+            facts = {name: str(value) for name, value in error.facts.items()}
+            return Refused("mismatch", error.message, facts, error.hint)
+    seen |= observe_model(loaded, hello.numerics)
+    if not hello.observe and (wrong := mismatches(wanted, seen)):
+        return _refused(hello, wrong)
+    return loaded, seen
+
+
+def _config(hello: Hello) -> Path:
+    """Return where the model's configuration will lie when it is loaded."""
+    gguf = is_gguf(hello.toolchain)
+    folder = converted_folder(hello.toolchain, Path(hello.cache_dir)) if gguf else Path(hello.model)
+    return folder / "config.json"
 
 
 def _fingerprints(files: list[Path]) -> dict[Path, tuple[int, ...]]:

@@ -1,0 +1,102 @@
+"""Makes a model from its configuration, and fills it with all tensors of its safetensors files and no others.
+
+Parameters are not initialised before: that takes long, and imports torch's compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gsum.engine.llm.sources import ToolchainError, regular_files
+from gsum.rules.config import LocalToolchain
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+_LONGEST = 400
+_OUTPUT, _EMBEDDINGS = "lm_head.weight", "embed_tokens.weight"
+
+
+def build_model(name: str, toolchain: LocalToolchain, folder: Path) -> PreTrainedModel:
+    """Return the model of a folder on its device, in the declared dtype, with the declared attention.
+
+    Raises:
+        ToolchainError: if its tensors are not exactly those of its configuration, or can't be held in one dtype.
+        Exception: what the libraries raise on files that they can't read.
+    """
+    import torch  # noqa: PLC0415
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig  # noqa: PLC0415
+    from transformers.initialization import no_init_weights  # noqa: PLC0415
+
+    local = {"local_files_only": True, "trust_remote_code": False}
+    dtype = getattr(torch, toolchain.dtype.value)
+    config = AutoConfig.from_pretrained(str(folder), **local)
+    with no_init_weights():
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=toolchain.attention.value)
+    _require_one_dtype(name, model)
+    fill(name, model, _tensors(folder, dtype, toolchain.device.value))
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(str(folder), local_files_only=True)
+    model.eval().requires_grad_(False)
+    model.to(toolchain.device.value)
+    return model
+
+
+def fill(name: str, model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Let a model's parameters be these tensors; what has none must be the output layer, tied to the embeddings.
+
+    Raises:
+        ToolchainError: naming the tensors that are missing, unexpected or of another shape.
+    """
+    wanted = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()}
+    tied = model.config.get_text_config().tie_word_embeddings
+    wrong = {
+        "missing": sorted(wanted.keys() - tensors.keys() - ({_OUTPUT} if tied else set())),
+        "unexpected": sorted(tensors.keys() - wanted.keys()),
+        "of another shape": sorted(key for key in wanted.keys() & tensors.keys() if wanted[key] != tensors[key].shape),
+        "not what they are tied to": [_OUTPUT] if tied and not _agrees(tensors) else [],
+    }
+    if any(wrong.values()):
+        facts = {kind: ", ".join(keys)[:_LONGEST] for kind, keys in wrong.items() if keys}
+        raise ToolchainError(f"the weights of toolchain `{name}` do not fit its model exactly", facts=facts)
+    model.load_state_dict(dict(tensors), strict=False, assign=True)
+    model.tie_weights()
+
+
+def _agrees(tensors: Mapping[str, torch.Tensor]) -> bool:
+    """Whether an output layer that is stored beside the embeddings is the same."""
+    import torch  # noqa: PLC0415
+
+    same = [tensor for key, tensor in tensors.items() if key == _OUTPUT or key.endswith(_EMBEDDINGS)]
+    return _OUTPUT not in tensors or all(torch.equal(tensors[_OUTPUT], one) for one in same)
+
+
+def _tensors(folder: Path, dtype: torch.dtype, device: str) -> dict[str, torch.Tensor]:
+    """Read all tensors of a folder into memory of their own: a file that changes later changes none of them."""
+    from safetensors import safe_open  # noqa: PLC0415
+
+    found: dict[str, torch.Tensor] = {}
+    for file in regular_files(folder):
+        if file.endswith(".safetensors"):
+            with safe_open(str(folder / file), "pt") as stored:
+                for key in stored.keys():  # noqa: SIM118 - it is no mapping
+                    found[key] = stored.get_tensor(key).to(device=device, dtype=dtype, copy=True)
+    return found
+
+
+def _require_one_dtype(name: str, model: PreTrainedModel) -> None:
+    """Refuse what could not be run as its configuration says: quantised weights, and parts kept in float32."""
+    config = model.config
+    odd = {
+        "quantised": str(getattr(config, "quantization_config", None) or ""),
+        "kept in float32": ", ".join(sorted(getattr(model, "_keep_in_fp32_modules_strict", None) or ())),
+    }
+    if facts := {kind: text[:_LONGEST] for kind, text in odd.items() if text}:
+        raise ToolchainError(
+            f"the model of toolchain `{name}` does not hold its weights in one dtype",
+            facts=facts,
+            hint="use the model's weights in float32 or bfloat16",
+        )
