@@ -35,6 +35,7 @@ from gsum.rules.config import Workspace
 from gsum.rules.graph import Action, ActionGraph
 from gsum.rules.ingest import SourceChanged
 from gsum.rules.kinds import RULES
+from gsum.rules.rendering import shared_by_reductions
 from gsum.rules.requests import Request
 from gsum.rules.rule import Finished, Inputs
 from gsum.store.api import GenerationPut, Store
@@ -96,6 +97,7 @@ class Scheduler:
         self._held = 0
         """Characters of the texts that actions in flight hold."""
         self._executors: dict[str, Executor] = {}
+        self._then = shared_by_reductions(workspace)
         self._started: list[Event] = []
         """Said, and written with the next commit: a start is worth no commit of its own."""
         self._done: list[Done] = []
@@ -244,8 +246,9 @@ class Scheduler:
                 self._started.append(started)
                 self._report(started)
                 timeout = self._workspace.toolchains[action.toolchain].timeout_seconds
-                draft = drafts.get(action.label, ())
-                to_submit.setdefault(action.toolchain, []).append(ExecRequest(preimage.key, what, timeout, draft))
+                draft, then = drafts.get(action.label, ()), self._then.get(action.prompt or "", ())
+                request = ExecRequest(preimage.key, what, timeout, draft, then)
+                to_submit.setdefault(action.toolchain, []).append(request)
         return alone
 
     def _drafts(self, rendered: Sequence[tuple[Action, Request | Finished]]) -> dict[str, tuple[int, ...]]:

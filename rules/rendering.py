@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from gsum.rules.claims import Claim
-from gsum.rules.config import Prompt
+from gsum.rules.config import Prompt, SummaryTreePackage, Workspace
 from gsum.rules.documents import Line
 from gsum.rules.requests import Message, Role
 
@@ -40,11 +40,26 @@ def _one_line(value: str) -> str:
 
 def messages(prompt: Prompt, rendered: str) -> tuple[tuple[Message, ...], int]:
     """Return the messages of a request, and how many leading ones every request of the prompt shares."""
+    shared = shared_messages(prompt)
+    return (*shared, Message(Role.USER, _user_text(prompt, rendered))), len(shared)
+
+
+def shared_messages(prompt: Prompt) -> tuple[Message, ...]:
+    """Return the messages that every request of a prompt begins with."""
     shared = [Message(Role.SYSTEM, prompt.system)]
     for example in prompt.examples:
         shared.append(Message(Role.USER, _user_text(prompt, example.input)))
         shared.append(Message(Role.ASSISTANT, example.output))
-    return (*shared, Message(Role.USER, _user_text(prompt, rendered))), len(shared)
+    return tuple(shared)
+
+
+def shared_by_reductions(workspace: Workspace) -> dict[str, tuple[Message, ...]]:
+    """Return by the name of each map prompt what the requests begin with that will reduce its answers."""
+    return {
+        package.map_prompt: shared_messages(workspace.prompts[package.reduce_prompt])
+        for package in workspace.packages.values()
+        if isinstance(package, SummaryTreePackage) and package.map_prompt != package.reduce_prompt
+    }
 
 
 def _user_text(prompt: Prompt, rendered: str) -> str:

@@ -147,7 +147,7 @@ class LocalDialect:
 
     def encode(self, request: ExecRequest) -> bytes:
         """Return the line that asks for a generation."""
-        return msgspec.json.encode(Ask(request.key, request.request, request.draft))
+        return msgspec.json.encode(Ask(request.key, request.request, request.draft, request.then))
 
     def drop(self, request: ExecRequest) -> bytes:
         """Return the line that gives a request up between two passes."""

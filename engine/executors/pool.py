@@ -115,14 +115,17 @@ class PoolExecutor:
             chosen.submit([request])
 
     def _take_back(self) -> None:
-        """Queue again what workers that are still starting were to get, as far as others have nothing to do."""
+        """Queue again half of what workers that are still starting were to get, while others have nothing to do.
+
+        Not more: one that comes up a moment later would find nothing, and those that are up do not get faster.
+        """
         used = [] if self._queue or self._used is None else self._used
-        idle = sum(max(0, executor.width - executor.load) for executor in used if executor.ready)
+        if not any(executor.ready and not executor.load for executor in used):
+            return
         for executor in used:
-            for request in executor.give_back(idle):
+            for request in executor.give_back(-(-executor.load // 2)):
                 del self._given[request.key]
                 self._queue.appendleft(request)
-                idle -= 1
 
     def _cost(self, executor: LineExecutor, prefix: int) -> int:
         """Return how many requests stand before a further one, its prefix counted where it is not known to be there."""

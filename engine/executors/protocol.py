@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from gsum.rules.requests import Request
+from gsum.rules.requests import Message, Request
 from gsum.store.digests import Key
 from gsum.store.errors import ExitCode
 from gsum.store.records import Generation
@@ -25,6 +25,8 @@ class ExecRequest(msgspec.Struct, frozen=True):
     timeout_seconds: int
     draft: tuple[int, ...] = ()
     """Token ids of an answer that the new one may resemble: an executor may use them to be quicker, no more."""
+    then: tuple[Message, ...] = ()
+    """What the requests begin with that will come of the answer, if it is not what this one begins with: likewise."""
 
 
 class FailureReason(enum.Enum):

@@ -101,7 +101,7 @@ class Bench:
         ask = self._orders[key].ask
         self._begun = key
         try:
-            self.decoder.add(key, ask.request, ask.draft)
+            self.decoder.add(key, ask.request, ask.draft, ask.then)
         except OverBudget as error:
             self._say(key, _over_budget(ask.key, error))
         except GrammarError as error:

@@ -6,9 +6,9 @@ each chosen token fed with the forced ones behind it as one chunk; a warm prefix
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,16 +20,15 @@ from gsum.engine.llm.load import LoadedModel
 from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.ragged import RaggedModel, Slot
 from gsum.engine.llm.schemes import SINGLE, Scheme
+from gsum.engine.llm.shared import SharedSlots
 from gsum.engine.llm.tokenize import PromptTokenizer, PromptTokens, TemplateError
 from gsum.engine.llm.writing import Writing
-from gsum.rules.requests import Request
+from gsum.rules.requests import Message, Request
 from gsum.store.records import StopReason
 
 if TYPE_CHECKING:
     import torch
 
-_PREFIXES = 4
-"""How many prefixes are kept: a build has one a prompt."""
 _SLOT_BYTES = 2 << 30
 """Memory for keys and values beyond which no further request is taken on."""
 
@@ -77,14 +76,13 @@ class Decoder:
 
     def __init__(self, loaded: LoadedModel, scheme: Scheme = SINGLE, files: PrefixFiles | None = None) -> None:
         self.scheme = scheme
-        self._files = files
         self._ragged = RaggedModel(loaded.model, loaded.attention, loaded.device, scheme)
+        self._shared = SharedSlots(self._ragged, scheme, files)
         self._end_ids = loaded.end_ids
         self._tokens = PromptTokenizer(loaded.tokenizer)
         self._context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", 0)) or None
         self._compiler: GrammarCompiler | None = None
         self._loaded = loaded
-        self._prefixes: OrderedDict[tuple[int, ...], Slot] = OrderedDict()
         self._writing: dict[str, Writing] = {}
         self._passes = 0
         self._ended: list[Ended] = []
@@ -116,8 +114,9 @@ class Decoder:
             raise done
         return done
 
-    def add(self, key: str, request: Request, draft: Sequence[int] = ()) -> None:
-        """Take on a request, with nothing computed yet. `draft`: the tokens of an answer that it may resemble.
+    def add(self, key: str, request: Request, draft: Sequence[int] = (), then: Sequence[Message] = ()) -> None:
+        """Take on a request, with nothing computed yet. `draft`: the tokens of an answer that it may resemble; `then`:
+        what later requests begin with.
 
         Raises:
             OverBudget: if it is too long.
@@ -130,6 +129,7 @@ class Decoder:
         known = list(itertools.takewhile(lambda token: 0 <= token < self._loaded.vocab_size, draft))
         hoped = Draft(known) if known and self.scheme.drafts else None
         writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest), fed=self._passes)
+        writing.then = tuple(then)
         self._writing[key] = writing
         writing.settle()
         self._end_if_done(writing)
@@ -145,7 +145,7 @@ class Decoder:
     def give_back_memory(self) -> None:
         """Drop all requests and every tensor that is kept for later ones."""
         self._writing.clear()
-        self._prefixes.clear()
+        self._shared.clear()
         self._ragged.forget()
 
     def step(self) -> list[Ended]:
@@ -247,35 +247,22 @@ class Decoder:
         """Give a request its slot, with the shared tokens in it."""
         began = time.monotonic()
         shared = writing.prompt.shared
-        prefix = self._prefixes.get(shared)
-        writing.reused = 0 if prefix is None else len(shared)
-        if prefix is None and shared:
-            prefix = self._ragged.slot(len(shared), ())
-            if self._prefill(prefix, shared):
-                writing.reused = len(shared)
-            self._prefixes[shared] = prefix
-            while len(self._prefixes) > _PREFIXES:
-                self._ragged.release(self._prefixes.popitem(last=False)[1])
+        prefix = None
+        if shared:
+            prefix, reused = self._shared.get(shared, lambda: self._expected(writing))
+            writing.reused = len(shared) if reused else 0
         slot = self._ragged.slot(writing.prompt.total + writing.request.max_new_tokens, shared)
-        if prefix is not None:
-            self._prefixes.move_to_end(shared)
-            if slot.length != len(shared):
-                slot.begin_with(prefix, shared)
+        if prefix is not None and slot.length != len(shared):
+            slot.begin_with(prefix, shared)
         writing.slot = slot
         writing.seconds += time.monotonic() - began
         return slot
 
-    def _prefill(self, prefix: Slot, shared: tuple[int, ...]) -> bool:
-        """Bring shared tokens into an empty slot; whether an earlier worker's pass over them was there to read."""
-        if self._files is not None and self._files.read(shared, prefix):
-            prefix.length = len(shared)
-            return True
-        most = self.scheme.rows or len(shared)
-        for start in range(0, len(shared), most):
-            self._ragged.forward([(prefix, shared[start : start + most])])
-        if self._files is not None:
-            self._files.write(shared, prefix)
-        return False
+    def _expected(self, writing: Writing) -> tuple[int, ...]:
+        """Return what later requests begin with, nothing if that can't be told."""
+        with contextlib.suppress(TemplateError):
+            return self._tokens.shared(writing.then) if writing.then else ()
+        return ()
 
     def _within_budget(self, request: Request) -> PromptTokens:
         bound = self._tokens.at_least(request)

@@ -7,10 +7,13 @@ or of another shape is computed again. Tensors come back bit for bit, so no toke
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 from blake3 import blake3
@@ -20,10 +23,13 @@ from gsum.engine.llm.kept import keep
 if TYPE_CHECKING:
     from gsum.engine.llm.attend import Slot
 
-FOLDER = "prefixes"
+FOLDER, CLAIMS = "prefixes", "prefixes.claims"
 _MOST = 8
 """How many files stay, the latest used ones."""
 _DIGEST = 32
+_PLACE = 15
+"""So many hex digits of a file's name are its place in the file of claims."""
+_AGAIN_SECONDS = 0.02
 
 
 class PrefixFiles:
@@ -53,6 +59,21 @@ class PrefixFiles:
             os.utime(path)
         return True
 
+    @contextlib.contextmanager
+    def claim(self, tokens: Sequence[int], patience: float) -> Iterator[bool]:
+        """Be the one process that computes a prefix, for the time of the block; False if another one is at it.
+
+        `patience`: for how many seconds that one is waited for. Who ends, however it ends, holds nothing any more.
+        """
+        try:
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            file = self._folder.with_name(CLAIMS).open("ab")
+        except OSError:  # nothing can be kept here either
+            yield True
+            return
+        with file:
+            yield _locked(file, int(self._path(tokens).name[:_PLACE], 16), patience)
+
     def write(self, tokens: Sequence[int], slot: Slot) -> None:
         """Keep the keys and values that a slot begins with; the least lately used ones beyond a few go."""
         import torch  # noqa: PLC0415
@@ -74,3 +95,19 @@ class PrefixFiles:
             files = sorted(self._folder.iterdir(), key=lambda path: -path.stat().st_mtime_ns)
             for path in files[_MOST:]:
                 path.unlink(missing_ok=True)
+
+
+def _locked(file: BinaryIO, place: int, patience: float) -> bool:
+    """Lock one byte of a file, which need not be there; where no lock can be had, nobody is in the way."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return True
+        else:
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_AGAIN_SECONDS)

@@ -66,6 +66,10 @@ class PromptTokenizer:
             tuple(self._ids(shared, request.messages)), tuple(self._ids(whole[len(shared) :], request.messages))
         )
 
+    def shared(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Return the ids that every prompt begins with which begins with these messages; raises as `prompt`."""
+        return tuple(self._ids(self._render(messages, opening=False), messages))
+
     def text(self, ids: Sequence[int]) -> str:
         """Return generated ids as text, control tokens spelt out."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))

@@ -12,10 +12,10 @@ import enum
 import msgspec
 
 from gsum.rules.config import LocalToolchain, NumericsSection
-from gsum.rules.requests import Request
+from gsum.rules.requests import Message, Request
 from gsum.store.records import StopReason
 
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 OUTDATED = "outdated"
 """The reason of a worker that takes no new client since its files may have changed: a fresh one reads them anew."""
 SOCKET_OPTION = "--socket"
@@ -69,6 +69,7 @@ class Ask(msgspec.Struct, frozen=True, tag="ask"):
     key: str
     request: Request
     draft: tuple[int, ...] = ()
+    then: tuple[Message, ...] = ()
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop"):

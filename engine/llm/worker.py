@@ -6,7 +6,6 @@ FOLDER NAME` its standard input is a listening socket, and it stays for the next
 
 from __future__ import annotations
 
-import gc
 import os
 import resource
 import socket
@@ -18,6 +17,7 @@ from gsum.engine.executors.runtime import Runtime
 from gsum.engine.llm.bench import Bench
 from gsum.engine.llm.fit import code_digest, fingerprint, substance
 from gsum.engine.llm.hermetic import limit_memory, refuse_network
+from gsum.engine.llm.imports import uncollected
 from gsum.engine.llm.kept import started
 from gsum.engine.llm.post import Door, Letter, Post, Tally
 from gsum.engine.llm.serve import Served, open_model
@@ -34,7 +34,6 @@ def main() -> None:
     sys.excepthook = report_bug
     for name in _UNUSED:
         sys.modules[name] = None  # type: ignore[assignment]  # it is not to be found
-    gc.disable()  # what is imported is not garbage: to look through it takes as long as a fourth of the start
     tally, code = Tally(), code_digest()
     post = _post(tally, sys.argv[1:])
     isolation = refuse_network()
@@ -44,7 +43,8 @@ def main() -> None:
         letter = post.inbox.get()
     first = letter.message
     tally.toolchain, tally.device = first.name, first.toolchain.device.value
-    served = open_model(first, started(code, os.environ))
+    with uncollected():
+        served = open_model(first, started(code, os.environ))
     if isinstance(served, Served):
         served.observed["network"] = isolation.value
         served = limit_memory_of(served, first)
@@ -54,8 +54,6 @@ def main() -> None:
         post.send(letter.client, served)
         while True:
             _greet(post, reception, post.inbox.get())
-    gc.freeze()
-    gc.enable()
     post.send(letter.client, reception.answer(first))
     tally.ready = True
     _serve(post, reception, Bench(served), tally)

@@ -14,7 +14,7 @@ from gsum.engine.llm.attend import Slot
 from gsum.engine.llm.constrain import GrammarState
 from gsum.engine.llm.draft import Draft
 from gsum.engine.llm.tokenize import PromptTokens
-from gsum.rules.requests import Request
+from gsum.rules.requests import Message, Request
 from gsum.store.records import StopReason
 
 _REACH = 64
@@ -44,6 +44,7 @@ class Writing(msgspec.Struct, eq=False):
     seconds: float = 0.0
     reach: int = _REACH
     fed: int = 0
+    then: tuple[Message, ...] = ()
 
     def choose(self, token: int) -> None:
         """Take a chosen token, and follow it as far as the grammar forces.

@@ -51,6 +51,16 @@ def test_a_first_build_generates_every_node_once(root, store):
     assert isinstance(built.events[-1], BuildFinished)
 
 
+def test_leaves_tell_what_the_requests_begin_with_that_reduce_them(root, store):
+    executor = FakeExecutor()
+    run_build(root, store, executor=executor)
+    reductions = {call.request.messages[: call.request.shared] for call in executor.calls[12:]}
+    assert {call.then for call in executor.calls[:12]} == reductions
+    assert {call.then for call in executor.calls[12:]} == {()}
+    assert len(reductions) == 1
+    assert () not in reductions
+
+
 def test_a_second_build_runs_nothing_and_asks_for_nothing_below_the_roots(root, store):
     run_build(root, store)
     executor = FakeExecutor()

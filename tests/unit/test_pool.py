@@ -130,7 +130,7 @@ def test_what_waits_goes_to_whoever_is_free_first():
     assert len(second.had) == 4
 
 
-def test_what_a_worker_still_starting_was_to_get_goes_to_one_that_is_ready():
+def test_what_a_worker_still_starting_was_to_get_goes_by_halves_to_one_that_has_nothing_to_do():
     ready, starting = Worker(2), Worker(2)
     executor = pool(ready, starting)
     starting.ready = False
@@ -138,9 +138,25 @@ def test_what_a_worker_still_starting_was_to_get_goes_to_one_that_is_ready():
     assert (ready.load, starting.load) == (2, 2)
     ready.answer()
     assert keys(executor.wait(0)) == "ab"
-    assert (ready.had, starting.load) == (list("abcd"), 0)
+    assert (ready.had, starting.load) == (list("abd"), 1)
     ready.answer()
-    assert keys(executor.wait(0)) == "cd"
+    assert keys(executor.wait(0)) == "d"
+    assert (ready.had, starting.load) == (list("abdc"), 0)
+    ready.answer()
+    assert keys(executor.wait(0)) == "c"
+
+
+def test_a_worker_that_comes_up_a_moment_after_another_still_finds_its_half():
+    early, late = Worker(8), Worker(8)
+    executor = pool(early, late)
+    early.ready = late.ready = False
+    executor.submit(ask("abcdefghijkl"))
+    early.ready = True
+    assert executor.wait(0) == []
+    assert (early.load, late.load) == (6, 6)
+    early.answer(5)
+    executor.wait(0)
+    assert (early.load, late.load) == (1, 6)
 
 
 def test_a_crash_fails_the_requests_of_that_worker_alone():

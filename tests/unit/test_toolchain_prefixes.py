@@ -1,17 +1,24 @@
 """Prefixes kept between workers: bit for bit what would be computed, found only where all is the same."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
 import msgspec
 import pytest
 import torch
 from support.tiny_model import NUMERICS, make_model, toolchain_for
 
-from gsum.engine.llm import kept, prefixes
-from gsum.engine.llm.decode import Decoder
+from gsum.engine.llm import kept, prefixes, shared
+from gsum.engine.llm.decode import Decoder, TemplateError
 from gsum.engine.llm.kept import Start, circumstances, started
 from gsum.engine.llm.load import load
 from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.engine.llm.serve import Served, open_model
+from gsum.engine.llm.tokenize import PromptTokenizer
 from gsum.engine.llm.wire import Hello
 from gsum.rules.config import Dtype, NumericsSection
 from gsum.rules.requests import Message, Request, Role
@@ -128,3 +135,98 @@ def test_all_that_decides_a_bit_is_among_the_circumstances(tmp_path, monkeypatch
     assert circumstances(hello, ragged, {"threads": "1"}, started("code", {"HOME": "/x"})) == told[0]
     renamed = msgspec.structs.replace(hello, name="other", cache_dir="elsewhere")
     assert circumstances(renamed, ragged, {"threads": "1"}, START) == told[0]
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from gsum.engine.llm.prefixes import PrefixFiles
+with PrefixFiles(Path(sys.argv[1]), "here").claim(eval(sys.argv[2]), 0) as mine:
+    print(mine, flush=True)
+    time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def held_elsewhere(cache, tokens):
+    """Let another process claim a prefix; it is given by its process id."""
+    argv = [sys.executable, "-c", HOLDER, str(cache), repr(list(tokens))]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "True\n"
+        try:
+            yield holder.pid
+        finally:
+            holder.kill()
+
+
+def test_a_prefix_is_claimed_by_one_process_until_it_ends_however_it_ends(tmp_path):
+    files = PrefixFiles(tmp_path / "cache", "here")
+    with held_elsewhere(tmp_path / "cache", (1, 2)) as pid:
+        with files.claim((1, 2), 0) as mine:
+            assert not mine
+        with files.claim((1, 3), 0) as mine:
+            assert mine
+        with PrefixFiles(tmp_path / "cache", "elsewhere").claim((1, 2), 0) as mine:
+            assert mine
+        os.kill(pid, signal.SIGKILL)
+        with files.claim((1, 2), 60) as mine:
+            assert mine
+    with files.claim((1, 2), 0) as mine:
+        assert mine
+
+
+def test_where_nothing_can_be_kept_every_process_computes(tmp_path):
+    (tmp_path / "file").write_text("")
+    with PrefixFiles(tmp_path / "file", "here").claim((1, 2), 0) as mine:
+        assert mine
+
+
+def test_while_another_worker_computes_a_prefix_the_one_wanted_later_is_computed(loaded, tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "_PATIENCE", 0.05)
+    alone = Decoder(loaded, SCHEMES["ragged-1"])
+    right, after = alone.generate(ASKED), alone.generate(OTHER)
+    made = decoder(loaded, tmp_path)
+    tokens = made._tokens.shared(ASKED.messages[:1])
+    with held_elsewhere(tmp_path, tokens):  # it never comes to an end: after some time its work is done twice
+        made.add("", ASKED, then=OTHER.messages[:1])
+        while not (ended := made.step()):
+            pass
+    [(_, done)] = ended
+    assert (done.token_ids, done.reused) == (right.token_ids, 0)
+    kept_now = made.generate(OTHER)
+    assert (kept_now.token_ids, kept_now.reused > 0) == (after.token_ids, True)
+    assert len(list((tmp_path / prefixes.FOLDER).iterdir())) == 2
+
+
+def test_what_another_worker_has_written_meanwhile_is_read(loaded, tmp_path, monkeypatch):
+    right = decoder(loaded, tmp_path / "theirs").generate(ASKED)
+    [file] = (tmp_path / "theirs" / prefixes.FOLDER).iterdir()
+    made = decoder(loaded, tmp_path / "ours")
+    claim = PrefixFiles.claim
+
+    @contextlib.contextmanager
+    def written(self, tokens, patience):
+        """Be late: what was claimed by another worker is there when it lets go."""
+        with claim(self, tokens, patience) as mine:
+            kept.keep(tmp_path / "ours" / prefixes.FOLDER / file.name, file.read_bytes())
+            yield mine
+
+    monkeypatch.setattr(PrefixFiles, "claim", written)
+    done = made.generate(ASKED)
+    assert (done.token_ids, done.reused > 0) == (right.token_ids, True)
+
+
+def test_messages_that_the_template_can_t_render_foretell_nothing(loaded, tmp_path, monkeypatch):
+    made = decoder(loaded, tmp_path)
+
+    def refuse(messages):
+        raise TemplateError("no")
+
+    monkeypatch.setattr(made._tokens, "shared", refuse)
+    monkeypatch.setattr(shared, "_PATIENCE", 0.05)
+    right = decoder(loaded, tmp_path / "other").generate(ASKED)
+    with held_elsewhere(tmp_path, PromptTokenizer(loaded.tokenizer).shared(ASKED.messages[:1])):
+        made.add("", ASKED, then=OTHER.messages[:1])
+        while not (ended := made.step()):
+            pass
+    assert ended[0][1].token_ids == right.token_ids
