@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/bench_workers.py --write     # --again: only the page, of the rows that were kept
 
-Each way starts workers of its own, has one token of each (its model loaded, its prefix prefilled) and one answer (this
-is not counted), then the same prompts in the same order. Ways alternate within a repeat. Not for a machine that does
-else.
+Each way first starts a worker that computes everything itself, for one token. Then it starts workers of its own that
+read what an earlier one kept of the prefix, has one token of each and one answer (this is not counted), then the same
+prompts in the same order. Ways alternate within a repeat. Not for a machine that does else.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Bench:
         locate_model("smollm2", toolchain, cache_dir=self.cache, workspace_root=ROOT, environ=os.environ)
         self._asked = 0
 
-    def executor(self, places: list[int], numerics: NumericsSection) -> Executor:
+    def executor(self, places: list[int], numerics: NumericsSection, *, alone: bool = False) -> Executor:
         return make_executor(
             self.toolchain,
             numerics,
@@ -67,6 +67,7 @@ class Bench:
             environ=os.environ,
             warm=Warm(self.sockets, 600),
             places=[Slot(number) for number in places],
+            alone=alone,
         )
 
     def answers(self, executor: Executor, requests: list[Request]) -> list[Generated]:
@@ -84,6 +85,14 @@ class Bench:
                 found.append(outcome)
         order = {one.key: place for place, one in enumerate(asked)}
         return sorted(found, key=lambda one: order[one.key])
+
+    def first_token(self, place: int, numerics: NumericsSection, *, alone: bool = False) -> float:
+        """Return the seconds from a cold worker's start to its first token; it stays, unless it is `alone`."""
+        executor, began = self.executor([place], numerics, alone=alone), time.monotonic()
+        self.answers(executor, [first_token(self.requests[0])])
+        seconds = time.monotonic() - began
+        executor.close()
+        return seconds
 
     def end(self) -> None:
         stop(self.sockets, look(self.sockets), now=True, seconds=20)
@@ -118,12 +127,10 @@ def memory(processes: list[int]) -> dict[str, int]:
 def way(bench: Bench, workers: int, profile: str) -> dict[str, Any]:
     """Measure one way: its start, its work, its memory, and how long its worker takes to be found again."""
     numerics = bench.workspace.numerics[profile]
-    first: dict[str, float] = {}
-    for place in range(workers):
-        executor, began = bench.executor([place], numerics), time.monotonic()
-        bench.answers(executor, [first_token(bench.requests[0])])
-        first = first or {"first token s": time.monotonic() - began, "of it cpu s": cpu_seconds(pids(bench))}
-        executor.close()
+    computed = bench.first_token(0, numerics, alone=True)
+    first = {"first token s": bench.first_token(0, numerics), "of it cpu s": cpu_seconds(pids(bench))}
+    for place in range(1, workers):
+        bench.first_token(place, numerics)
     executor = bench.executor(list(range(workers)), numerics)
     bench.answers(executor, bench.requests[:workers])
     before, began = cpu_seconds(pids(bench)), time.monotonic()
@@ -145,6 +152,7 @@ def way(bench: Bench, workers: int, profile: str) -> dict[str, Any]:
         "way": f"{used} × {numerics.threads}",
         "profile": profile,
         **first,
+        "with no prefix kept s": computed,
         "requests": len(done),
         "new tokens": new,
         "wall s": wall,
@@ -174,6 +182,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(given.prompts, Path(folder) / "run")
         try:
+            for profile in dict.fromkeys(profile for _, profile in WAYS):
+                bench.first_token(0, bench.workspace.numerics[profile])  # so that its prefix is kept
+                bench.end()
             for repeat in range(given.repeats):
                 for workers, profile in WAYS[:: 1 if repeat % 2 == 0 else -1]:
                     rows.append(way(bench, workers, profile))
@@ -196,16 +207,13 @@ def main() -> None:
 def table(rows: list[dict[str, Any]], processors: int | None) -> str:
     """Return the medians over the repeats, and what became of the goals, as a page."""
     prompts, repeats = rows[0]["requests"], sum(row["way"] == rows[0]["way"] for row in rows)
-    first = "token is its start, without a conversion, with the prefill of one prompt"
-    if "first token s" not in rows[0]:
-        first = "answer is its start, without a conversion, with one generation alone"
     names = [name for name in rows[0] if name not in ("way", "profile")]
     lines = [
         "# Workers and threads",
         "",
         f"{prompts} leaf prompts of the corpus, medians of {repeats} repeats, ways alternating, on {processors}",
-        f"processors. A cold worker's first {first}.",
-        "What a prefix computes is kept from the first repeat on.",
+        "processors. A cold worker's first token is its start, without a conversion, with the prefill of one prompt;",
+        "what the prompts share is read, as an earlier worker has kept it, or else computed.",
         "",
         "| workers × threads | profile | " + " | ".join(names) + " |",
         "|---" * (len(names) + 2) + "|",

@@ -31,6 +31,7 @@ _ENTRY = (
 _KEPT = f"{_ENTRY}, perimeter, preimage, perimeter_preimage"
 _EXECUTION = "request, number, generation, observation, seal"
 _INSERT_ENTRY = f"INSERT INTO entry ({_KEPT}) VALUES ({marks(_KEPT.split(','))})"
+_INSERT_AS = f"INSERT INTO entry (number, {_KEPT}) VALUES (?, {marks(_KEPT.split(','))})"
 _REQUEST_KEPT = (
     f"SELECT 1 FROM record WHERE key = ?1 AND kind = '{RecordKind.REQUEST.value}'"
     " UNION ALL SELECT 1 FROM execution WHERE request = ?1 AND preimage IS NOT NULL"
@@ -217,8 +218,10 @@ class LocalActions(LocalCas, LocalTargets):
         """Put an entry in the place of one that is incomplete."""
         if entry.key in self.entries([entry.key]) or not self._complete([entry]):
             return False
+        # What labels were built as since the lost one came stands behind its number: this one comes behind them.
+        [(latest,)] = self._db.query("SELECT max(number) FROM entry")
         self._move_entry(row[0])
-        self._db.write(_INSERT_ENTRY, row)
+        self._db.write(_INSERT_AS, (latest + 1, *row))
         return True
 
     def entries(self, keys: Sequence[Key]) -> dict[Key, ActionEntry]:

@@ -128,8 +128,8 @@ class Decoder:
         grammar = self._grammar(request)
         known = list(itertools.takewhile(lambda token: 0 <= token < self._loaded.vocab_size, draft))
         hoped = Draft(known) if known and self.scheme.drafts else None
-        writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest), fed=self._passes)
-        writing.then = tuple(then)
+        writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest))
+        writing.fed, writing.then = self._passes, tuple(then)
         self._writing[key] = writing
         writing.settle()
         self._end_if_done(writing)

@@ -91,6 +91,9 @@ def _load_checked(hello: Hello) -> tuple[LoadedModel, dict[str, str]] | Refused:
         except ToolchainError as error:
             facts = {name: str(value) for name, value in error.facts.items()}
             return Refused("mismatch", error.message, facts, error.hint)
+        except OSError as error:  # a file that went since it was located
+            facts = {"file": str(error.filename), "reason": str(error.strerror)}
+            return Refused("model_missing", "a file of the model can't be read", facts, "build again")
     seen |= observe_model(loaded, hello.numerics)
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)

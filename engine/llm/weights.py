@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _LONGEST = 400
-_OUTPUT, _EMBEDDINGS = "lm_head.weight", "embed_tokens.weight"
 
 
 def build_model(name: str, toolchain: LocalToolchain, folder: Path) -> PreTrainedModel:
@@ -46,32 +45,40 @@ def build_model(name: str, toolchain: LocalToolchain, folder: Path) -> PreTraine
 
 
 def fill(name: str, model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Let a model's parameters be these tensors; what has none must be the output layer, tied to the embeddings.
+    """Let a model's parameters be these tensors; of those that are tied, one is enough.
 
     Raises:
-        ToolchainError: naming the tensors that are missing, unexpected or of another shape.
+        ToolchainError: naming the tensors that are missing, unexpected, of another shape, or not what they are tied to.
     """
+    model.tie_weights()
     wanted = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()}
-    tied = model.config.get_text_config().tie_word_embeddings
+    tied = _tied(model)
     wrong = {
-        "missing": sorted(wanted.keys() - tensors.keys() - ({_OUTPUT} if tied else set())),
-        "unexpected": sorted(tensors.keys() - wanted.keys()),
-        "of another shape": sorted(key for key in wanted.keys() & tensors.keys() if wanted[key] != tensors[key].shape),
-        "not what they are tied to": [_OUTPUT] if tied and not _agrees(tensors) else [],
+        "missing": wanted.keys() - tensors.keys() - tied.keys(),
+        "unexpected": tensors.keys() - wanted.keys(),
+        "of another shape": {key for key in wanted.keys() & tensors.keys() if wanted[key] != tensors[key].shape},
+        "not what they are tied to": {key for key, other in tied.items() if _differ(tensors, key, other)},
     }
     if any(wrong.values()):
-        facts = {kind: ", ".join(keys)[:_LONGEST] for kind, keys in wrong.items() if keys}
+        facts = {kind: ", ".join(sorted(keys))[:_LONGEST] for kind, keys in wrong.items() if keys}
         raise ToolchainError(f"the weights of toolchain `{name}` do not fit its model exactly", facts=facts)
     model.load_state_dict(dict(tensors), strict=False, assign=True)
     model.tie_weights()
 
 
-def _agrees(tensors: Mapping[str, torch.Tensor]) -> bool:
-    """Whether an output layer that is stored beside the embeddings is the same."""
+def _tied(model: PreTrainedModel) -> dict[str, str]:
+    """Return the names of parameters that are others, with the names of those."""
+    named = list(model.named_parameters(remove_duplicate=False))
+    first: dict[int, str] = {}
+    for key, parameter in named:
+        first.setdefault(id(parameter), key)
+    return {key: first[id(parameter)] for key, parameter in named if first[id(parameter)] != key}
+
+
+def _differ(tensors: Mapping[str, torch.Tensor], one: str, other: str) -> bool:
     import torch  # noqa: PLC0415
 
-    same = [tensor for key, tensor in tensors.items() if key == _OUTPUT or key.endswith(_EMBEDDINGS)]
-    return _OUTPUT not in tensors or all(torch.equal(tensors[_OUTPUT], one) for one in same)
+    return one in tensors and other in tensors and not torch.equal(tensors[one], tensors[other])
 
 
 def _tensors(folder: Path, dtype: torch.dtype, device: str) -> dict[str, torch.Tensor]:

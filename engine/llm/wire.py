@@ -64,7 +64,7 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
 
 
 class Ask(msgspec.Struct, frozen=True, tag="ask"):
-    """One request to generate."""
+    """One request to generate; `draft` and `then` are what they are in an `ExecRequest`."""
 
     key: str
     request: Request

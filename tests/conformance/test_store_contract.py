@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.store_examples import example, invocation, keep, target
 
-from gsum.store.api import Made
+from gsum.store.api import Built, Made
 from gsum.store.digests import Digest, Key, Preimage, RecordKind, blob_digest, derive_key, preimage_of
 from gsum.store.faults import BlobCorrupt, BlobMissing
 from gsum.store.records import How, InvocationStatus
@@ -390,3 +390,18 @@ def test_any_bytes_are_kept_and_found(store, data, prefix):
     digest = store.put_blob(data)
     assert store.get_blob(digest) == data
     assert digest in store.find(digest[:prefix]) or len(store.find(digest[:prefix])) == 16
+
+
+def test_a_label_built_as_an_entry_that_takes_a_lost_one_s_place_was_built_as_it_last(store):
+    nothing = store.put_blob(b"")
+    old, new = example(0), example(1)
+
+    def built(whole, **changes):
+        entry = msgspec.structs.replace(whole.entry(nothing, nothing, nothing), label="a", **changes)
+        return Built(entry, whole.action, whole.perimeter, "reader", "tool")
+
+    store.put_built([built(old), built(new)])  # both refer to requests that are not kept
+    store.put_targets([target("a", old.action.key, toolchain="tool", principal="reader")])
+    store.put_built([built(new, request=None, generation=None)])
+    assert [ref.key for ref in store.target_history("a", "reader")] == [new.action.key, old.action.key]
+    assert list(store.entries([old.action.key, new.action.key])) == [new.action.key]
