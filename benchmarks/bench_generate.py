@@ -120,6 +120,9 @@ class Bench:
         if 2 in self.threads:
             self._engine("two workers", self.given.toolchain, self.requests, workers=2)
             self._engine("two threads", self.given.toolchain, self.requests, threads=2)
+            if "bf16" in self.fast_ways:
+                self._engine("bf16 two workers", BF16, self.requests, workers=2)
+                self._engine("bf16 two threads", BF16, self.requests, threads=2)
         self._load_others(folder)
 
     def _load_others(self, folder: Path) -> None:
