@@ -146,10 +146,12 @@ def test_a_first_token_is_one_that_the_model_chose(tmp_path):
 def test_the_page_of_workers_is_made_of_its_rows_alone():
     from bench_workers import table
 
-    row = {"way": "1 × 1", "profile": "p", "first token s": 4.0, "requests": 8, "warm, found in ms": 12.0}
+    times = {"first token s": 4.0, "with no prefix kept s": 6.0, "warm, found in ms": 12.0}
+    row = {"way": "1 × 1", "profile": "p", "requests": 8, **times}
     page = table([row, row], 2)
     assert "8 leaf prompts of the corpus, medians of 2 repeats" in page
     assert "| 1 × 1, cold: first token s | 4.00, at most 5: met |" in page
+    assert "| 1 × 1, cold: with no prefix kept s | 6.00, at most 5: NOT MET |" in page
 
 
 def test_outputs_are_compared_as_far_as_both_have_them():
