@@ -54,7 +54,10 @@ def shared_messages(prompt: Prompt) -> tuple[Message, ...]:
 
 
 def shared_by_reductions(workspace: Workspace) -> dict[str, tuple[Message, ...]]:
-    """Return by the name of each map prompt what the requests begin with that will reduce its answers."""
+    """Return by the name of each map prompt what the requests begin with that will reduce its answers.
+
+    Of several packages with one map prompt the last counts: it is a hint.
+    """
     return {
         package.map_prompt: shared_messages(workspace.prompts[package.reduce_prompt])
         for package in workspace.packages.values()

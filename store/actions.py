@@ -33,7 +33,7 @@ _EXECUTION = "request, number, generation, observation, seal"
 _INSERT_ENTRY = f"INSERT INTO entry ({_KEPT}) VALUES ({marks(_KEPT.split(','))})"
 _INSERT_AS = f"INSERT INTO entry (number, {_KEPT}) VALUES (?, {marks(_KEPT.split(','))})"
 _REQUEST_KEPT = (
-    f"SELECT 1 FROM record WHERE key = ?1 AND kind = '{RecordKind.REQUEST.value}'"
+    f"SELECT 1 FROM record WHERE key = ?1 AND CAST(kind AS TEXT) = '{RecordKind.REQUEST.value}'"
     " UNION ALL SELECT 1 FROM execution WHERE request = ?1 AND preimage IS NOT NULL"
 )
 _DIGEST_BYTES = 32
@@ -230,7 +230,10 @@ class LocalActions(LocalCas, LocalTargets):
         """
         sql = f"SELECT {_ENTRY} FROM entry WHERE key IN ({{}})"
         rows = list(self._db.query_in(sql, map(bytes.fromhex, keys)))
-        found = [(entry, row[-2]) for row in rows if (entry := _from_row(row)) is not None]
+        decoded = [(_from_row(row), row) for row in rows]
+        if not all(entry is not None or _is_sealed(row) for entry, row in decoded):
+            self._note_loss()
+        found = [(entry, _is_whole(row)) for entry, row in decoded if entry is not None]
         nothing_lost = self._db.one("SELECT 1 FROM identity WHERE losses = 0") is not None
         sure = [entry for entry, whole in found if whole and nothing_lost]
         doubtful = [entry for entry, whole in found if not (whole and nothing_lost)]
@@ -275,8 +278,9 @@ class LocalActions(LocalCas, LocalTargets):
         for keep in (KEEP_AS_TARGET, *KEEP_AS_RECORDS):
             self._db.write(keep, (name,))
         self._db.write(
-            "INSERT INTO damaged (what, name, data) SELECT 'entry', key, result || coalesce(request, x'')"
-            " || coalesce(generation, x'') || sources FROM entry WHERE key = ?",
+            "INSERT INTO damaged (what, name, data) SELECT 'entry', key, coalesce(result, x'')"
+            " || coalesce(request, x'') || coalesce(generation, x'') || coalesce(sources, x'')"
+            " FROM entry WHERE key = ?",
             (name,),
         )
         self._db.write("DELETE FROM entry WHERE key = ?", (name,))
@@ -342,9 +346,7 @@ def _to_row(entry: ActionEntry, built: Built | None = None, *, whole: bool = Fal
 def _from_row(row: Row) -> ActionEntry | None:
     """Decode a row; None for a damaged one or one of a newer schema: neither is a hit."""
     key, result, request, generation, sources, label, how, status, invocation, created, schema = row[:11]
-    principal, seal = row[11], row[14]
-    sealed = row[:11] if principal is None else row[:14]
-    if seal != _seal(*sealed) or how not in _HOWS or schema != ENTRY_SCHEMA:
+    if not _is_sealed(row) or how not in _HOWS or schema != ENTRY_SCHEMA:
         return None
     cuts = range(0, len(sources), _DIGEST_BYTES)
     return ActionEntry(
@@ -360,6 +362,16 @@ def _from_row(row: Row) -> ActionEntry | None:
         created=created,
         schema=schema,
     )
+
+
+def _is_sealed(row: Row) -> bool:
+    """Whether a row is as it was written."""
+    return bool(row[14] == _seal(*(row[:11] if row[11] is None else row[:14])))
+
+
+def _is_whole(row: Row) -> bool:
+    """Whether all that an entry refers to was in the database when it was put; its seal says so only with a label."""
+    return row[11] is not None and bool(row[13])
 
 
 def _blobs_of(entry: ActionEntry) -> tuple[Digest, ...]:

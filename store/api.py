@@ -94,7 +94,7 @@ class ActionCache(Protocol):
         """Return the served generations of those of `requests` that have one."""
 
     def generations(self, request: Key) -> list[Digest]:
-        """Return all generations of a request, the served one first."""
+        """Return all generations of a request, in the order in which they first came."""
 
     def observations(self, request: Key) -> list[bytes]:
         """Return the observations of a request, oldest first."""

@@ -22,6 +22,8 @@ class BlobFiles:
         self._damaged = folder / "damaged"
         self._files = files
         self._unsynced: set[Path] = set()
+        self._unnamed: tuple[Path, ...] = (folder,)
+        """The store's folder, until the name of the blobs' folder in it has been synced once."""
         self._numbers = count()
 
     def path(self, digest: Digest) -> Path:
@@ -103,8 +105,9 @@ class BlobFiles:
         if not self._unsynced:
             return
         try:
-            for folder in (*sorted(self._unsynced), self._blobs):
+            for folder in (*sorted(self._unsynced), self._blobs, *self._unnamed):
                 self._files.sync_folder(folder)
         except OSError as error:
             raise from_os_error(error, self._blobs) from error
         self._unsynced.clear()
+        self._unnamed = ()

@@ -55,6 +55,8 @@ class LocalCas(LocalPreimages):
         if data is None:
             if there:
                 self._condemn_blob(digest)
+            else:
+                self._miss(digest)
             raise BlobMissing(digest, "blob")
         if blob_digest(data) != digest:
             raise BlobCorrupt(digest, "blob", set_aside=self._condemn_blob(digest))

@@ -25,7 +25,6 @@ from gsum.store.faults import (
     StoreReadOnly,
     from_os_error,
 )
-from gsum.store.schema import STORE_SCHEMA
 
 BUSY_SECONDS = 30.0
 CHUNK = 500
@@ -34,14 +33,18 @@ CHUNK = 500
 Row = tuple[Any, ...]
 Item = TypeVar("Item", bytes, str)
 
-FAILURES = (sqlite3.Error, UnicodeDecodeError)
-"""What a statement may raise; the latter when SQLite quotes damaged bytes in a message."""
+FAILURES = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+"""What a statement may raise: the second when SQLite quotes damaged bytes in a message, the last when a damaged number
+is counted on.
+"""
 
 _BY_CODE: dict[int, Callable[[Path, str], StoreError]] = {
     sqlite3.SQLITE_FULL: StoreFull,
     sqlite3.SQLITE_READONLY: StoreReadOnly,
     sqlite3.SQLITE_CORRUPT: StoreDamaged,
     sqlite3.SQLITE_NOTADB: StoreDamaged,
+    # What is put fits: what does not is counted on from a damaged row.
+    sqlite3.SQLITE_CONSTRAINT: StoreDamaged,
     # Our statements are fixed: what does not compile is a damaged list of tables.
     sqlite3.SQLITE_ERROR: StoreDamaged,
     sqlite3.SQLITE_BUSY: lambda path, _: StoreBusy(path, BUSY_SECONDS),
@@ -53,10 +56,12 @@ _BY_EXTENDED_CODE: dict[int, Callable[[Path, str], StoreError]] = {
 }
 
 
-def from_sqlite_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:
+def from_sqlite_error(error: sqlite3.Error | UnicodeDecodeError | OverflowError, path: Path) -> StoreError:
     """Translate an error of SQLite, by its (extended) result code."""
     if isinstance(error, UnicodeDecodeError):
         return StoreDamaged(path, "a message about it can't be read")
+    if isinstance(error, OverflowError):
+        return StoreDamaged(path, "a number in it is past all bounds")
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:  # raised by Python's module itself: closed connection, foreign thread
         return StoreMisused("the store was misused", facts={"store": path, "reason": error})
@@ -217,7 +222,8 @@ class Database:
     def _sync_log(self) -> None:
         """Make an ordinary commit durable after the fact: a full one syncs the log with all that stands in it."""
         self._execute("PRAGMA synchronous=FULL")
-        self._execute(f"PRAGMA user_version={STORE_SCHEMA}")
+        [(version,)] = self.query("PRAGMA user_version")
+        self._execute(f"PRAGMA user_version={version}")  # whatever another process has made it meanwhile
 
     def _run_afterwards(self) -> None:
         while self._afterwards:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from gsum.store.database import Database, hex_name
-from gsum.store.digests import Key, Preimage, RecordKind, derive_key
+from gsum.store.digests import Digest, Key, Preimage, RecordKind, derive_key
 from gsum.store.errors import StoreError
 from gsum.store.faults import BlobCorrupt, BlobMissing
 
@@ -54,8 +54,13 @@ KEEP_AS_RECORDS = tuple(
     for key, kind, data in (("key", "action", "preimage"), ("perimeter", "perimeter", "perimeter_preimage"))
 )
 """Keep the preimages that stand beside an entry."""
-_ASIDE = "INSERT INTO damaged (what, name, data) VALUES ('record ' || ?, ?, ?)"
+_ASIDE = "INSERT INTO damaged (what, name, data) VALUES ('record ' || coalesce(?, 'of no kind'), ?, ?)"
 _LOST = "UPDATE identity SET losses = losses + 1"
+_REFERRED = (
+    "SELECT 1 FROM entry WHERE result = ?1 OR generation = ?1 OR request = ?1 OR perimeter = ?1 OR key = ?1"
+    " OR instr(sources, ?1) LIMIT 1"
+)
+"""Whether an entry refers to a name: it looks at all of them, and is asked where something is missing."""
 
 
 class LocalPreimages:
@@ -103,6 +108,7 @@ class LocalPreimages:
                 return preimage
             found = True
         if not found:
+            self._miss(key)
             raise BlobMissing(key, "record")
         raise BlobCorrupt(key, "record", set_aside=self._set_aside(lambda: self._condemn_record(key)))
 
@@ -125,9 +131,24 @@ class LocalPreimages:
             for preimage, (table, kind, data, number) in list(self._copies(key)):
                 if preimage is None:
                     self._db.write(_ASIDE, (kind, bytes.fromhex(key), data))
-                    self._db.write(_TAKE_OUT[table, kind == RecordKind.PERIMETER.value], (number,))
+                    beside = table == "entry" and kind == RecordKind.PERIMETER.value
+                    self._db.write(_TAKE_OUT[table, beside], (number,))
                     if table != "record":  # of rows that go, a trigger knows
                         self._db.write(_LOST)
+
+    def _miss(self, name: Key | Digest) -> None:
+        """Count a loss if what is not there is what an entry refers to: it went without any statement's doing."""
+        if self._db.one(_REFERRED, (bytes.fromhex(name),)) is not None:
+            self._note_loss()
+
+    def _note_loss(self) -> None:
+        """Count a loss that no statement makes: nothing leans any more on what was believed to be kept."""
+
+        def note() -> None:
+            with self._db.transaction():
+                self._db.write(_LOST)
+
+        self._set_aside(note)
 
     def _set_aside(self, condemn: Callable[[], None]) -> bool:
         """Run `condemn` now or after the transaction under way; tell whether it was or will be done."""

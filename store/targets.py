@@ -25,9 +25,11 @@ _PUT = (
     " (?, ?, ?, ?, (SELECT coalesce(max(number), 0) FROM entry), ?, ?)"
 )
 KEEP_AS_TARGET = (
-    "INSERT OR IGNORE INTO target (label, principal, toolchain, key, behind, invocation, created)"
+    "INSERT OR REPLACE INTO target (label, principal, toolchain, key, behind, invocation, created)"
     " SELECT label, principal, toolchain, key, number - 1, invocation, created FROM entry"
-    " WHERE key = ? AND principal IS NOT NULL"
+    " WHERE key = ? AND principal IS NOT NULL AND NOT EXISTS (SELECT 1 FROM target AS later"
+    " WHERE later.label = entry.label AND later.principal = entry.principal AND later.toolchain = entry.toolchain"
+    " AND later.key = entry.key AND later.behind >= entry.number)"
 )
 """Keeps what an entry says of its label, before another takes its place, perhaps with its number."""
 

@@ -26,7 +26,7 @@ class ExecRequest(msgspec.Struct, frozen=True):
     draft: tuple[int, ...] = ()
     """Token ids of an answer that the new one may resemble: an executor may use them to be quicker, no more."""
     then: tuple[Message, ...] = ()
-    """What the requests begin with that will come of the answer, if it is not what this one begins with: likewise."""
+    """What the requests begin with that will read this answer, where that differs from this one's: another hint."""
 
 
 class FailureReason(enum.Enum):

@@ -115,8 +115,9 @@ class Decoder:
         return done
 
     def add(self, key: str, request: Request, draft: Sequence[int] = (), then: Sequence[Message] = ()) -> None:
-        """Take on a request, with nothing computed yet. `draft`: the tokens of an answer that it may resemble; `then`:
-        what later requests begin with.
+        """Take on a request, with nothing computed yet.
+
+        `draft`: the tokens of an answer that it may resemble. `then`: what later requests begin with.
 
         Raises:
             OverBudget: if it is too long.
@@ -245,22 +246,22 @@ class Decoder:
 
     def _open(self, writing: Writing) -> Slot:
         """Give a request its slot, with the shared tokens in it."""
-        began = time.monotonic()
         shared = writing.prompt.shared
-        prefix = None
-        if shared:
-            prefix, reused = self._shared.get(shared, lambda: self._expected(writing))
-            writing.reused = len(shared) if reused else 0
+        begun = self._shared.get(shared, lambda: self._expected(writing)) if shared else None
+        began = time.monotonic()
         slot = self._ragged.slot(writing.prompt.total + writing.request.max_new_tokens, shared)
-        if prefix is not None and slot.length != len(shared):
-            slot.begin_with(prefix, shared)
+        if begun is not None:
+            writing.reused = len(shared) if begun.reused else 0
+            writing.seconds += begun.seconds
+            if slot.length != len(shared):
+                slot.begin_with(begun.slot, shared)
         writing.slot = slot
         writing.seconds += time.monotonic() - began
         return slot
 
     def _expected(self, writing: Writing) -> tuple[int, ...]:
         """Return what later requests begin with, nothing if that can't be told."""
-        with contextlib.suppress(TemplateError):
+        with contextlib.suppress(Exception):  # a template may raise anything, and these messages are not asked for yet
             return self._tokens.shared(writing.then) if writing.then else ()
         return ()
 

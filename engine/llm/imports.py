@@ -1,4 +1,4 @@
-"""Imports the code of a model without torch's compiler and without its tensors across machines: a worker uses neither.
+"""Imports the code of a model without torch's compiler and without `torch.distributed.tensor`: a worker uses neither.
 
 Both are imported by transformers for marks on functions and for names in signatures, and take longer than all the rest
 of a model's code. Where a model's code wants more of them than that, it is imported as it would be without us.

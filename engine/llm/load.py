@@ -109,13 +109,15 @@ def require_device(name: str, device: Device) -> None:
 
 
 def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedModel:
-    from safetensors import SafetensorError  # noqa: PLC0415
     from transformers import AutoTokenizer  # noqa: PLC0415
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
         model = build_model(name, toolchain, folder)
-    except (RuntimeError, ValueError, OSError, KeyError, SafetensorError) as error:
+        end_ids = _end_ids(model, tokenizer)
+    except ToolchainError:
+        raise
+    except Exception as error:  # whatever a broken file makes its reader raise
         reason = str(error).strip().splitlines()
         raise ToolchainError(
             f"the model of toolchain `{name}` can't be loaded",
@@ -131,7 +133,7 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
         device=toolchain.device.value,
         attention=Attention(str(model.config._attn_implementation)),
         vocab_size=int(config.vocab_size),
-        end_ids=_end_ids(model, tokenizer),
+        end_ids=end_ids,
     )
 
 

@@ -30,6 +30,8 @@ _DIGEST = 32
 _PLACE = 15
 """So many hex digits of a file's name are its place in the file of claims."""
 _AGAIN_SECONDS = 0.02
+_OPEN = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+"""What is no plain file of ours is neither followed nor waited for."""
 
 
 class PrefixFiles:
@@ -67,7 +69,7 @@ class PrefixFiles:
         """
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
-            file = self._folder.with_name(CLAIMS).open("ab")
+            file = os.fdopen(os.open(self._folder.with_name(CLAIMS), _OPEN, 0o600), "wb")
         except OSError:  # nothing can be kept here either
             yield True
             return

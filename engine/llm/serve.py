@@ -6,6 +6,7 @@ A refusal is a value; it lists every declared value that differs, with what was 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -71,33 +72,37 @@ def open_model(hello: Hello, start: Start) -> Served | Refused:
 def _load_checked(hello: Hello) -> tuple[LoadedModel, dict[str, str]] | Refused:
     """Load what a greeting declares, and return it with what was observed."""
     wanted = declared(hello.toolchain, hello.numerics)
+    seen = observe_libraries(hello.numerics, hello.toolchain)
+    if missing := [name for name in ("torch", "transformers") if find_spec(name) is None]:
+        return _not_installed(missing[0])
+    if not hello.observe and (wrong := mismatches(wanted, seen)):
+        return _refused(hello, wrong)
     where = (hello.name, hello.toolchain, Path(hello.model), Path(hello.cache_dir))
     with ThreadPoolExecutor(1) as beside:  # files are hashed while libraries are imported
         checking = beside.submit(check_files, *where, verify=not hello.observe)
         try:
             import torch  # noqa: PLC0415
-            import transformers  # noqa: F401, PLC0415
-        except ImportError as error:
-            facts = {"missing": error.name or "torch"}
-            return Refused("model_missing", "the model libraries are not installed", facts, "pip install 'gsum[local]'")
-        seen = observe_libraries(hello.numerics, hello.toolchain)
-        if not hello.observe and (wrong := mismatches(wanted, seen)):
-            return _refused(hello, wrong)
-        if hello.numerics.threads is not None:
-            torch.set_num_threads(hello.numerics.threads)
-        import_model_code(_config(hello))
-        try:
+
+            torch.set_num_threads(hello.numerics.threads or torch.get_num_threads())
+            import_model_code(_config(hello))
             loaded = load(*where, checked=checking.result)
+        except ImportError as error:
+            return _not_installed(error.name or "torch")
         except ToolchainError as error:
             facts = {name: str(value) for name, value in error.facts.items()}
             return Refused("mismatch", error.message, facts, error.hint)
-        except OSError as error:  # a file that went since it was located
-            facts = {"file": str(error.filename), "reason": str(error.strerror)}
-            return Refused("model_missing", "a file of the model can't be read", facts, "build again")
+        except OSError as error:
+            facts = {"file": str(error.filename), "reason": error.strerror or str(error)}
+            return Refused("error", "the model's files could not be read or kept", facts)
     seen |= observe_model(loaded, hello.numerics)
     if not hello.observe and (wrong := mismatches(wanted, seen)):
         return _refused(hello, wrong)
     return loaded, seen
+
+
+def _not_installed(library: str) -> Refused:
+    facts = {"missing": library}
+    return Refused("model_missing", "the model libraries are not installed", facts, "pip install 'gsum[local]'")
 
 
 def _config(hello: Hello) -> Path:

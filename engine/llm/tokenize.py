@@ -67,7 +67,11 @@ class PromptTokenizer:
         )
 
     def shared(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Return the ids that every prompt begins with which begins with these messages; raises as `prompt`."""
+        """Return the ids that prompts of these first messages share, if the template does not look ahead.
+
+        Raises:
+            TemplateError: as `prompt`.
+        """
         return tuple(self._ids(self._render(messages, opening=False), messages))
 
     def text(self, ids: Sequence[int]) -> str:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gsum.engine.llm.sources import ToolchainError, regular_files
-from gsum.rules.config import LocalToolchain
+from gsum.rules.config import Dtype, LocalToolchain
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
 _LONGEST = 400
+_PLAIN = ("float64", "float32", "float16", "bfloat16")
 
 
 def build_model(name: str, toolchain: LocalToolchain, folder: Path) -> PreTrainedModel:
@@ -34,9 +35,11 @@ def build_model(name: str, toolchain: LocalToolchain, folder: Path) -> PreTraine
     dtype = getattr(torch, toolchain.dtype.value)
     config = AutoConfig.from_pretrained(str(folder), **local)
     with no_init_weights():
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=toolchain.attention.value)
-    _require_one_dtype(name, model)
-    fill(name, model, _tensors(folder, dtype, toolchain.device.value))
+        model = AutoModelForCausalLM.from_config(
+            config, dtype=dtype, attn_implementation=toolchain.attention.value, trust_remote_code=False
+        )
+    _require_one_dtype(name, model, toolchain.dtype)
+    fill(name, model, _tensors(name, folder, dtype, toolchain.device.value))
     if (folder / "generation_config.json").is_file():
         model.generation_config = GenerationConfig.from_pretrained(str(folder), local_files_only=True)
     model.eval().requires_grad_(False)
@@ -45,7 +48,7 @@ def build_model(name: str, toolchain: LocalToolchain, folder: Path) -> PreTraine
 
 
 def fill(name: str, model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Let a model's parameters be these tensors; of those that are tied, one is enough.
+    """Let a model's parameters be these tensors; of those that are tied, the model's first is enough.
 
     Raises:
         ToolchainError: naming the tensors that are missing, unexpected, of another shape, or not what they are tied to.
@@ -81,7 +84,7 @@ def _differ(tensors: Mapping[str, torch.Tensor], one: str, other: str) -> bool:
     return one in tensors and other in tensors and not torch.equal(tensors[one], tensors[other])
 
 
-def _tensors(folder: Path, dtype: torch.dtype, device: str) -> dict[str, torch.Tensor]:
+def _tensors(name: str, folder: Path, dtype: torch.dtype, device: str) -> dict[str, torch.Tensor]:
     """Read all tensors of a folder into memory of their own: a file that changes later changes none of them."""
     from safetensors import safe_open  # noqa: PLC0415
 
@@ -90,20 +93,26 @@ def _tensors(folder: Path, dtype: torch.dtype, device: str) -> dict[str, torch.T
         if file.endswith(".safetensors"):
             with safe_open(str(folder / file), "pt") as stored:
                 for key in stored.keys():  # noqa: SIM118 - it is no mapping
-                    found[key] = stored.get_tensor(key).to(device=device, dtype=dtype, copy=True)
+                    tensor = stored.get_tensor(key)
+                    if key in found or str(tensor.dtype).removeprefix("torch.") not in _PLAIN:
+                        why = "it is in several files" if key in found else f"it is of {tensor.dtype}"
+                        raise ToolchainError(
+                            f"a tensor of toolchain `{name}` can't be used", facts={"tensor": key, "reason": why}
+                        )
+                    found[key] = tensor.to(device=device, dtype=dtype, copy=True)
     return found
 
 
-def _require_one_dtype(name: str, model: PreTrainedModel) -> None:
-    """Refuse what could not be run as its configuration says: quantised weights, and parts kept in float32."""
-    config = model.config
+def _require_one_dtype(name: str, model: PreTrainedModel, dtype: Dtype) -> None:
+    """Refuse what could not be run as its configuration says: quantised weights, and parts that stay in float32."""
+    kept = () if dtype is Dtype.FLOAT32 else getattr(model, "_keep_in_fp32_modules_strict", None) or ()
     odd = {
-        "quantised": str(getattr(config, "quantization_config", None) or ""),
-        "kept in float32": ", ".join(sorted(getattr(model, "_keep_in_fp32_modules_strict", None) or ())),
+        "quantised": str(getattr(model.config, "quantization_config", None) or ""),
+        "kept in float32": ", ".join(sorted(kept)),
     }
     if facts := {kind: text[:_LONGEST] for kind, text in odd.items() if text}:
         raise ToolchainError(
             f"the model of toolchain `{name}` does not hold its weights in one dtype",
             facts=facts,
-            hint="use the model's weights in float32 or bfloat16",
+            hint='use weights that are not quantised, with dtype = "float32"',
         )

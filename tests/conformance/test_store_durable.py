@@ -73,6 +73,7 @@ def test_a_durable_block_within_another_makes_the_whole_durable(traced):
         "BEGIN IMMEDIATE",
         "COMMIT",
         "PRAGMA synchronous=FULL",
+        "PRAGMA user_version",
         f"PRAGMA user_version={STORE_SCHEMA}",
     ]
 
@@ -96,8 +97,13 @@ def test_names_of_all_files_so_far_are_synced_before_the_commit(traced):
     assert [step for step in steps(log) if step.startswith(("sync", "COMMIT"))] == [
         *(f"sync {name}" for name in sorted({first, second})),
         "sync blobs",
+        f"sync {store.folder.name}",
         "COMMIT",
     ]
+    log.clear()
+    with store.transaction(durable=True):
+        store.put_blob(OTHER[1:])
+    assert [step for step in steps(log) if step.startswith("sync")][1:] == ["sync blobs"], "its own name was synced"
     log.clear()
     with store.transaction(durable=True):
         store.put_blob(b"small")

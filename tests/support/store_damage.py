@@ -87,9 +87,12 @@ def blob_file(folder: Path, digest: Digest) -> Path:
     return folder / "blobs" / digest[:2] / digest[2:]
 
 
-def sql(folder: Path, statement: str, parameters: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """Run a statement on a store's database behind its back."""
+def sql(
+    folder: Path, statement: str, parameters: tuple[object, ...] = (), *, checked: bool = True
+) -> list[tuple[object, ...]]:
+    """Run a statement on a store's database behind its back; `checked`: only what its tables admit."""
     with closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
+        connection.execute(f"PRAGMA ignore_check_constraints = {'OFF' if checked else 'ON'}")
         return connection.execute(statement, parameters).fetchall()
 
 

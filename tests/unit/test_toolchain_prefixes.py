@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import msgspec
 import pytest
@@ -12,13 +13,12 @@ import torch
 from support.tiny_model import NUMERICS, make_model, toolchain_for
 
 from gsum.engine.llm import kept, prefixes, shared
-from gsum.engine.llm.decode import Decoder, TemplateError
+from gsum.engine.llm.decode import Decoder
 from gsum.engine.llm.kept import Start, circumstances, started
 from gsum.engine.llm.load import load
 from gsum.engine.llm.prefixes import PrefixFiles
 from gsum.engine.llm.schemes import SCHEMES
 from gsum.engine.llm.serve import Served, open_model
-from gsum.engine.llm.tokenize import PromptTokenizer
 from gsum.engine.llm.wire import Hello
 from gsum.rules.config import Dtype, NumericsSection
 from gsum.rules.requests import Message, Request, Role
@@ -147,6 +147,14 @@ with PrefixFiles(Path(sys.argv[1]), "here").claim(eval(sys.argv[2]), 0) as mine:
 """
 
 
+def answered(made, **hints):
+    """Return what becomes of the request, asked with hints."""
+    made.add("", ASKED, **hints)
+    while not (ended := made.step()):
+        pass
+    return ended[0][1]
+
+
 @contextlib.contextmanager
 def held_elsewhere(cache, tokens):
     """Let another process claim a prefix; it is given by its process id."""
@@ -187,15 +195,55 @@ def test_while_another_worker_computes_a_prefix_the_one_wanted_later_is_computed
     right, after = alone.generate(ASKED), alone.generate(OTHER)
     made = decoder(loaded, tmp_path)
     tokens = made._tokens.shared(ASKED.messages[:1])
+    passed = []
+    forward = made._ragged.forward
+    monkeypatch.setattr(made._ragged, "forward", lambda fed: (passed.append(fed), forward(fed))[1])
     with held_elsewhere(tmp_path, tokens):  # it never comes to an end: after some time its work is done twice
-        made.add("", ASKED, then=OTHER.messages[:1])
-        while not (ended := made.step()):
-            pass
-    [(_, done)] = ended
+        done = answered(made, then=OTHER.messages[:1])
     assert (done.token_ids, done.reused) == (right.token_ids, 0)
-    kept_now = made.generate(OTHER)
-    assert (kept_now.token_ids, kept_now.reused > 0) == (after.token_ids, True)
     assert len(list((tmp_path / prefixes.FOLDER).iterdir())) == 2
+    first, again = made.generate(OTHER), made.generate(OTHER)
+    assert first.token_ids == again.token_ids == after.token_ids
+    assert (first.reused, again.reused > 0) == (0, True), "what was computed ahead counts where it is first used"
+    passed.clear()
+    made.generate(OTHER)
+    assert len(passed) == 24, "and is not computed again"
+
+
+def test_the_time_that_another_worker_is_waited_for_is_no_time_of_a_generation(loaded, tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "_PATIENCE", 3.0)
+    made = decoder(loaded, tmp_path)
+    began = time.monotonic()
+    with held_elsewhere(tmp_path, made._tokens.shared(ASKED.messages[:1])):
+        done = made.generate(ASKED)
+    assert time.monotonic() - began > 3
+    assert done.seconds < 2.5
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't allocate memory"), ZeroDivisionError()])
+def test_nothing_that_goes_wrong_with_what_may_be_wanted_later_fails_a_request(loaded, tmp_path, monkeypatch, error):
+    monkeypatch.setattr(shared, "_PATIENCE", 0.05)
+    right = Decoder(loaded, SCHEMES["ragged-1"]).generate(ASKED)
+    made = decoder(loaded, tmp_path)
+    tokens = made._tokens.shared(ASKED.messages[:1])
+
+    def fail(*_):
+        raise error
+
+    of = made._tokens if isinstance(error, ZeroDivisionError) else made._shared
+    monkeypatch.setattr(of, "shared" if of is made._tokens else "_prepare", fail)
+    with held_elsewhere(tmp_path, tokens):
+        assert answered(made, then=OTHER.messages[:1]).token_ids == right.token_ids
+    assert len(list((tmp_path / prefixes.FOLDER).iterdir())) == 1
+
+
+def test_much_that_may_be_wanted_later_is_not_computed_for_a_short_wait(loaded, tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "_PATIENCE", 0.05)
+    made = decoder(loaded, tmp_path)
+    long = (Message(Role.SYSTEM, "hello harbour " * 2000),)
+    with held_elsewhere(tmp_path, made._tokens.shared(ASKED.messages[:1])):
+        answered(made, then=long)
+    assert len(list((tmp_path / prefixes.FOLDER).iterdir())) == 1
 
 
 def test_what_another_worker_has_written_meanwhile_is_read(loaded, tmp_path, monkeypatch):
@@ -216,17 +264,19 @@ def test_what_another_worker_has_written_meanwhile_is_read(loaded, tmp_path, mon
     assert (done.token_ids, done.reused > 0) == (right.token_ids, True)
 
 
-def test_messages_that_the_template_can_t_render_foretell_nothing(loaded, tmp_path, monkeypatch):
-    made = decoder(loaded, tmp_path)
+@pytest.mark.parametrize("kind", ["folder", "fifo", "link", "dangling"])
+def test_a_file_of_claims_that_is_none_stops_nobody(tmp_path, kind):
+    claims = tmp_path / prefixes.CLAIMS
+    if kind == "folder":
+        claims.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(claims)
+    else:
+        claims.symlink_to(tmp_path if kind == "link" else tmp_path / "nowhere")
+    with PrefixFiles(tmp_path, "here").claim((1, 2), 0) as mine:
+        assert mine
 
-    def refuse(messages):
-        raise TemplateError("no")
 
-    monkeypatch.setattr(made._tokens, "shared", refuse)
-    monkeypatch.setattr(shared, "_PATIENCE", 0.05)
-    right = decoder(loaded, tmp_path / "other").generate(ASKED)
-    with held_elsewhere(tmp_path, PromptTokenizer(loaded.tokenizer).shared(ASKED.messages[:1])):
-        made.add("", ASKED, then=OTHER.messages[:1])
-        while not (ended := made.step()):
-            pass
-    assert ended[0][1].token_ids == right.token_ids
+def test_only_its_owner_may_open_the_file_of_claims(tmp_path):
+    with PrefixFiles(tmp_path, "here").claim((1, 2), 0):
+        assert (tmp_path / prefixes.CLAIMS).stat().st_mode & 0o777 == 0o600

@@ -12,9 +12,9 @@ from gsum.engine.llm.weights import build_model
 from gsum.rules.config import Attention, Dtype
 
 
-def refusal(folder) -> ToolchainError:
+def refusal(folder, **declared) -> ToolchainError:
     with pytest.raises(ToolchainError) as caught:
-        load("tiny", toolchain_for(folder), folder, folder)
+        load("tiny", toolchain_for(folder, **declared), folder, folder)
     return caught.value
 
 
@@ -102,12 +102,53 @@ def test_quantised_weights_are_refused(tmp_path):
     assert "fp8" in error.facts["quantised"]
 
 
-def test_a_model_with_parts_that_stay_in_float32_is_refused(tmp_path, monkeypatch):
+def test_a_model_with_parts_that_stay_in_float32_is_refused_in_bfloat16_alone(tmp_path, monkeypatch):
     from transformers import LlamaForCausalLM
 
     folder = make_model(tmp_path / "m")
     monkeypatch.setattr(LlamaForCausalLM, "_keep_in_fp32_modules_strict", {"norm"})
-    assert refusal(folder).facts == {"kept in float32": "norm"}
+    assert refusal(folder, dtype=Dtype.BFLOAT16).facts == {"kept in float32": "norm"}
+    load("tiny", toolchain_for(folder), folder, folder)
+
+
+def test_a_tensor_in_several_files_is_refused(tmp_path):
+    folder = make_model(tmp_path / "m")
+    tensors = load_file(folder / "model.safetensors")
+    name = "model.embed_tokens.weight"
+    save_file({name: tensors[name] + 1}, folder / "zzz.safetensors")
+    with pytest.raises(ToolchainError) as caught:
+        build_model("tiny", toolchain_for(folder), folder)
+    assert caught.value.facts == {"tensor": name, "reason": "it is in several files"}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.float8_e4m3fn])
+def test_a_tensor_of_no_plain_float_type_is_refused(tmp_path, dtype):
+    folder = make_model(tmp_path / "m")
+    weights = folder / "model.safetensors"
+    tensors = load_file(weights)
+    save_file({**tensors, "model.norm.weight": tensors["model.norm.weight"].to(dtype)}, weights)
+    assert refusal(folder).facts == {"tensor": "model.norm.weight", "reason": f"it is of {dtype}"}
+
+
+def test_no_code_of_a_model_runs_and_nobody_is_asked_whether_it_may(tmp_path, monkeypatch):
+    folder = make_model(tmp_path / "m")
+    (folder / "evil.py").write_text("raise SystemExit('evil')\n")
+    edit_json(folder / "config.json", model_type="t5", auto_map={"AutoModelForCausalLM": "evil.Evil"})
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda *_: asked.append(1) or "y")
+    with pytest.raises(ValueError, match=r"evil|trust_remote_code|T5|t5"):
+        build_model("tiny", toolchain_for(folder), folder)
+    assert asked == []
+    assert refusal(folder).message == "the model of toolchain `tiny` can't be loaded"
+
+
+@pytest.mark.parametrize(
+    ("file", "change"), [("config.json", {"dtype": "auto"}), ("generation_config.json", {"eos_token_id": "x"})]
+)
+def test_a_configuration_of_wrong_types_is_a_refusal(tmp_path, file, change):
+    folder = make_model(tmp_path / "m")
+    edit_json(folder / file, **change)
+    assert refusal(folder).message == "the model of toolchain `tiny` can't be loaded"
 
 
 def test_a_declared_dtype_is_that_of_every_parameter_whatever_the_files_hold(tmp_path):
