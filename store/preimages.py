@@ -138,7 +138,7 @@ class LocalPreimages:
 
     def _miss(self, name: Key | Digest) -> None:
         """Count a loss if what is not there is what an entry refers to: it went without any statement's doing."""
-        if self._db.one(_REFERRED, (bytes.fromhex(name),)) is not None:
+        if self._db.writable and self._db.one(_REFERRED, (bytes.fromhex(name),)) is not None:
             self._note_loss()
 
     def _note_loss(self) -> None:

@@ -129,8 +129,8 @@ class Decoder:
         grammar = self._grammar(request)
         known = list(itertools.takewhile(lambda token: 0 <= token < self._loaded.vocab_size, draft))
         hoped = Draft(known) if known and self.scheme.drafts else None
-        writing = Writing(key, request, prompt, grammar, hoped, self._end_ids, list(prompt.rest))
-        writing.fed, writing.then = self._passes, tuple(then)
+        rest, ends = list(prompt.rest), self._end_ids
+        writing = Writing(key, request, prompt, grammar, hoped, ends, rest, fed=self._passes, then=tuple(then))
         self._writing[key] = writing
         writing.settle()
         self._end_if_done(writing)

@@ -115,7 +115,7 @@ def _load_folder(name: str, toolchain: LocalToolchain, folder: Path) -> LoadedMo
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
         model = build_model(name, toolchain, folder)
         end_ids = _end_ids(model, tokenizer)
-    except ToolchainError:
+    except (ToolchainError, MemoryError):  # there may be memory for the next worker
         raise
     except Exception as error:  # whatever a broken file makes its reader raise
         reason = str(error).strip().splitlines()

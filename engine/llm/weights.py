@@ -5,7 +5,7 @@ Parameters are not initialised before: that takes long, and imports torch's comp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,21 +86,28 @@ def _differ(tensors: Mapping[str, torch.Tensor], one: str, other: str) -> bool:
 
 def _tensors(name: str, folder: Path, dtype: torch.dtype, device: str) -> dict[str, torch.Tensor]:
     """Read all tensors of a folder into memory of their own: a file that changes later changes none of them."""
+    found: dict[str, torch.Tensor] = {}
+    for key, tensor in _stored(folder):
+        why = None
+        if key in found:
+            why = "it is in several files"
+        elif str(tensor.dtype).removeprefix("torch.") not in _PLAIN:
+            why = f"it is of {tensor.dtype}"
+        if why:
+            raise ToolchainError(f"a tensor of toolchain `{name}` can't be used", facts={"tensor": key, "reason": why})
+        found[key] = tensor.to(device=device, dtype=dtype, copy=True)
+    return found
+
+
+def _stored(folder: Path) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors of a folder's files, as they are mapped."""
     from safetensors import safe_open  # noqa: PLC0415
 
-    found: dict[str, torch.Tensor] = {}
     for file in regular_files(folder):
         if file.endswith(".safetensors"):
             with safe_open(str(folder / file), "pt") as stored:
                 for key in stored.keys():  # noqa: SIM118 - it is no mapping
-                    tensor = stored.get_tensor(key)
-                    if key in found or str(tensor.dtype).removeprefix("torch.") not in _PLAIN:
-                        why = "it is in several files" if key in found else f"it is of {tensor.dtype}"
-                        raise ToolchainError(
-                            f"a tensor of toolchain `{name}` can't be used", facts={"tensor": key, "reason": why}
-                        )
-                    found[key] = tensor.to(device=device, dtype=dtype, copy=True)
-    return found
+                    yield key, stored.get_tensor(key)
 
 
 def _require_one_dtype(name: str, model: PreTrainedModel, dtype: Dtype) -> None:

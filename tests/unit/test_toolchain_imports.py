@@ -10,8 +10,11 @@ import msgspec
 import pytest
 from support.tiny_model import NUMERICS, edit_json, make_model, toolchain_for
 
+from gsum.engine.llm import load as loading
+from gsum.engine.llm import serve
 from gsum.engine.llm.imports import uncollected
-from gsum.engine.llm.wire import Hello
+from gsum.engine.llm.kept import Start
+from gsum.engine.llm.wire import Hello, Refused
 
 SUPPORT = str(Path(__file__).resolve().parents[1])
 PROGRAM = """
@@ -79,3 +82,37 @@ def test_garbage_is_looked_for_again_after_a_start_even_one_that_failed():
         1 / 0  # noqa: B018
     assert gc.isenabled()
     gc.unfreeze()
+
+
+def test_libraries_that_are_not_the_declared_ones_are_refused_before_a_file_is_hashed(tmp_path, monkeypatch):
+    folder = make_model(tmp_path / "m")
+    hashed = []
+    monkeypatch.setattr(serve, "check_files", lambda *_, **__: hashed.append(1))
+    numerics = msgspec.structs.replace(NUMERICS, libraries={"torch": "1.0"})
+    refused = serve.open_model(
+        Hello("tiny", toolchain_for(folder), numerics, str(folder), str(tmp_path)), Start("code")
+    )
+    assert isinstance(refused, Refused)
+    assert refused.facts["library torch"].startswith("declared 1.0, found ")
+    assert hashed == []
+
+
+def test_a_file_that_is_gone_when_it_is_hashed_is_named(tmp_path):
+    folder = make_model(tmp_path / "m")
+    hello = Hello("tiny", toolchain_for(folder), NUMERICS, str(folder), str(tmp_path / "cache"))
+    (folder / "model.safetensors").unlink()
+    refused = serve.open_model(hello, Start("code"))
+    assert isinstance(refused, Refused)
+    assert refused.reason == "error"
+    assert refused.facts["file"] == str(folder / "model.safetensors")
+
+
+def test_a_start_without_memory_is_no_verdict_on_the_model(tmp_path, monkeypatch):
+    folder = make_model(tmp_path / "m")
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(loading, "build_model", full)
+    with pytest.raises(MemoryError):
+        loading.load("tiny", toolchain_for(folder), folder, tmp_path)
