@@ -7,6 +7,7 @@ table of its files' digests lies beside them and is checked at each use.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -53,6 +54,7 @@ def ensure_converted(name: str, toolchain: LocalToolchain, source: Path, cache_d
     with tempfile.TemporaryDirectory(prefix=".convert-", dir=folder.parent) as temporary:
         made = Path(temporary) / "model"
         convert(name, toolchain, source, made)
+        gc.collect()  # modules refer to each other: what was read would stay where garbage is not looked for
         _put_in_place(made, folder)
     return folder
 

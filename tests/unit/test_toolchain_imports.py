@@ -4,14 +4,15 @@ import gc
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import msgspec
 import pytest
 from support.tiny_model import NUMERICS, edit_json, make_model, toolchain_for
 
+from gsum.engine.llm import convert, serve
 from gsum.engine.llm import load as loading
-from gsum.engine.llm import serve
 from gsum.engine.llm.imports import uncollected
 from gsum.engine.llm.kept import Start
 from gsum.engine.llm.wire import Hello, Refused
@@ -116,3 +117,25 @@ def test_a_start_without_memory_is_no_verdict_on_the_model(tmp_path, monkeypatch
     monkeypatch.setattr(loading, "build_model", full)
     with pytest.raises(MemoryError):
         loading.load("tiny", toolchain_for(folder), folder, tmp_path)
+
+
+def test_what_a_conversion_has_read_is_let_go_though_no_garbage_is_looked_for(tmp_path, monkeypatch):
+    read = []
+
+    class Model:
+        def __init__(self):
+            self.itself = self
+            read.append(weakref.ref(self))
+
+    def converted(name, toolchain, source, target):
+        Model()
+        target.mkdir()
+        (target / "files.json").write_text("{}")
+
+    monkeypatch.setattr(convert, "convert", converted)
+    with uncollected():
+        toolchain = toolchain_for(make_model(tmp_path / "m"))
+        folder = convert.ensure_converted("tiny", toolchain, tmp_path, tmp_path / "cache")
+        assert [one() for one in read] == [None]
+    gc.unfreeze()
+    assert convert.damaged_files(folder) == []
